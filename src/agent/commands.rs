@@ -1,7 +1,7 @@
 //! Commands that a policy lets pass: `git status`, `cargo test …`, `git diff [--stat] …`.
 
-use super::options::chooses_something;
-use super::words::plain_words;
+use countersign_client::shell::chooses_something;
+use countersign_client::shell::plain_words;
 
 /// Stands for further words at the end of a rule.
 const MORE: [&str; 2] = ["…", "..."];

@@ -157,28 +157,14 @@ impl HookEvent {
     }
 }
 
-/// Members of a command's input that change nothing about what it does.
-const REMARKS: &[&str] = &[
-    "description",
-    "is_background",
-    "mode",
-    "run_in_background",
-    "timeout",
-];
-
 /// The tools of `countersign mcp`.
 const OWN_TOOLS: [&str; 3] = ["check_approval", "request_approval", "withdraw_approval"];
 
 impl ToolCall {
     /// Whether a command comes with more than itself, such as a switch that turns a sandbox off.
     pub fn has_options(&self) -> bool {
-        has_options(&self.rest)
+        countersign_client::shell::has_options(&self.rest)
     }
-}
-
-/// `rest` is the input of a command without the command.
-pub fn has_options(rest: &Map<String, Value>) -> bool {
-    rest.keys().any(|name| !REMARKS.contains(&name.as_str()))
 }
 
 impl ToolAction {

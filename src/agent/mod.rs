@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `event`, `read` | an agent's JSON as an [`HookEvent`]; a tool call as an [`ToolAction`] |
 //! | `names`, `places`, `policy` | which files it names, and whether it needs to be asked about |
-//! | `words`, `wrappers`, `options`, `commands` | the words of a command, if it has nothing but words, and which of them may vary |
+//! | `commands` | the prefixes of commands that a person may permit |
 //! | `edit`, `patch`, `proposal` | what an approver is shown |
 //! | `answer` | the answer in the agent's own form |
 
@@ -13,25 +13,20 @@ mod commands;
 mod edit;
 mod event;
 mod names;
-mod options;
 mod patch;
 mod places;
 mod policy;
 mod proposal;
 mod read;
-mod words;
-pub mod wrappers;
 
 pub use self::answer::{BLOCK, HookOutput, HookVerdict, guarded, takes_context};
 pub use self::event::{
     CellChange, EventKind, HookEvent, MAX_INPUT_BYTES, MatchCount, TextReplacement, ToolAction,
-    ToolCall, UnreadableEvent, has_options,
+    ToolCall, UnreadableEvent,
 };
-pub use self::options::chooses_something;
 pub use self::places::{NamedPath, WorkDirectories, normal};
 pub use self::policy::{HookPolicy, PolicyJudgement};
 pub use self::proposal::{BaseFile, ChangeProposal, MAX_PAYLOAD_BYTES};
-pub use self::words::plain_words;
 
 use std::fmt;
 use std::str::FromStr;

@@ -7,9 +7,9 @@ use serde::Deserialize;
 use super::Agent;
 use super::commands::{CommandRule, RuleCoverage};
 use super::event::{ToolAction, ToolCall};
-use super::options::chooses_something;
 use super::places::{NamedPath, WorkDirectories};
-use super::words::{plain_words, shell_words};
+use countersign_client::shell::chooses_something;
+use countersign_client::shell::{plain_words, shell_words};
 
 /// Classes that are free unless the policy names others: what reads, and what changes only the agent's own state.
 const FREE: [&str; 2] = ["read", "internal"];

@@ -1,7 +1,7 @@
 //! Only commands that are nothing but words have words.
 
-use countersign::agent::wrappers::hides_what_runs;
-use countersign::agent::{chooses_something, plain_words};
+use countersign::client::shell::wrappers::hides_what_runs;
+use countersign::client::shell::{chooses_something, plain_words};
 use proptest::prelude::*;
 use serde::Deserialize;
 
@@ -70,12 +70,18 @@ fn some_words_choose_what_runs_is_read_or_is_written() {
 fn the_vectors_have_every_name_of_the_lists() {
     let vectors = vectors();
     let sources = [
-        include_str!("../../src/agent/wrappers.rs"),
-        include_str!("../../src/agent/words.rs"),
-        include_str!("../../src/agent/options.rs"),
+        include_str!("../../crates/countersign-client/src/shell/wrappers.rs"),
+        include_str!("../../crates/countersign-client/src/shell/words.rs"),
+        include_str!("../../crates/countersign-client/src/shell/options.rs"),
     ];
+    let tables = sources.into_iter().flat_map(|source| {
+        let texts = source.split(": &str = \"\n").skip(1);
+        texts.map(|text| text.split('"').next().unwrap())
+    });
+    let words = tables.flat_map(str::split_ascii_whitespace);
     let lines = sources.into_iter().flat_map(str::lines);
-    let names = lines.filter_map(|line| line.strip_prefix("    \"")?.strip_suffix("\","));
+    let quoted = lines.filter_map(|line| line.strip_prefix("    \"")?.strip_suffix("\","));
+    let names = words.chain(quoted);
     let mut count = 0;
     for name in names {
         count += 1;
@@ -88,7 +94,7 @@ fn the_vectors_have_every_name_of_the_lists() {
             || (name.len() > 2 && vectors.chooses.iter().any(|word| word.contains(name)));
         assert!(known, "{name} is missing in tests/vectors/words.json");
     }
-    assert!(count > 150, "{count} names were found");
+    assert!(count > 480, "{count} names were found");
 }
 
 proptest! {

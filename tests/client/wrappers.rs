@@ -1,4 +1,4 @@
-use countersign::agent::wrappers::runs_another;
+use countersign::client::shell::wrappers::runs_another;
 
 #[test]
 fn programs_that_run_another_are_known_by_name_path_and_version() {

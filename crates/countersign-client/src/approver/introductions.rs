@@ -1,0 +1,225 @@
+//! Enforcers that another device of this approver has authenticated. This device believes a signature of a device that it trusts, and
+//! nothing that the gateway adds: what disagrees, or was ended here, is not taken over.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::devices::array;
+use super::inbox::OpenFailure;
+use super::{Approver, deadline, locked};
+use crate::error::ClientError;
+use crate::gateway::{GatewayCall, path};
+use crate::profile::{ApproverProfile, EnforcerRecord};
+use crate::wire;
+use countersign_e2e::{DeviceTrust, Introduction, SignedIntroduction, SignedStatement};
+use countersign_protocol::json;
+use countersign_protocol::timestamp::Timestamp;
+
+/// More than the gateway keeps: one that lists without end is not followed.
+const MAX_LISTED: usize = 4_096;
+/// Pushed requests of unknown enforcers make this device look no more often.
+const POLL_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Who vouches for an enforcer that this device was not paired with itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Introducer {
+    pub id: String,
+    /// None if it is not in force any more.
+    pub name: Option<String>,
+    pub is_revoked: bool,
+}
+
+impl Approver {
+    /// Takes over what other devices know of enforcers, and tells them what this one knows. It can be called again at any time.
+    pub async fn share_enforcers(&self) -> Result<(), ClientError> {
+        self.learn().await?;
+        self.introduce().await
+    }
+
+    /// Who introduced an enforcer to this device.
+    pub fn introducer(&self, record: &EnforcerRecord) -> Result<Option<Introducer>, ClientError> {
+        let Some(id) = record.introduced_by.clone() else {
+            return Ok(None);
+        };
+        let trust = self.own_trust()?;
+        let mut devices = trust.in_force().iter();
+        let device = devices.find(|device| device.id().to_string() == id);
+        let name = device.map(|device| device.bundle().name().as_str().to_owned());
+        let mut revoked = trust.revoked().iter();
+        let is_revoked = revoked.any(|revoked| revoked.to_string() == id);
+        Ok(Some(Introducer {
+            id,
+            name,
+            is_revoked,
+        }))
+    }
+
+    fn introductions_path(&self) -> String {
+        path(&["v1", "approvers", self.id.as_str(), "introductions"])
+    }
+
+    /// What the gateway lists, well formed and nothing more.
+    async fn listed_introductions(&self) -> Result<Vec<SignedIntroduction>, ClientError> {
+        let call = GatewayCall::get(self.introductions_path());
+        let answer = self.client.expect(&call, &[200], deadline()).await?;
+        let node = wire::parse(&answer.body)?;
+        let listed = array(&node, "introductions")?.iter().take(MAX_LISTED);
+        Ok(listed
+            .filter_map(|node| SignedIntroduction::parse(node).ok())
+            .collect())
+    }
+
+    /// Signs and publishes an introduction of each enforcer that is known here, unless the gateway lists it already. Also of those
+    /// that were introduced: when the device that was paired is lost, others still learn of them.
+    async fn introduce(&self) -> Result<(), ClientError> {
+        let listed = self.listed_introductions().await?;
+        for record in self.enforcers() {
+            let enforcer = (&record.pinned()?, record.label.as_deref());
+            let (at, own) = (record.paired_at()?, self.device_id());
+            let introduction = Introduction::new(&self.tenant, &self.id, enforcer, at, own)?;
+            let stands = |signed: &SignedIntroduction| *signed.introduction() == introduction;
+            if listed.iter().any(stands) {
+                continue;
+            }
+            let signed = introduction.sign(&self.keys)?;
+            let call = GatewayCall::post(self.introductions_path(), signed.to_text());
+            let published = self.client.expect(&call, &[200, 201], deadline()).await;
+            match published {
+                // The pairing has ended, perhaps on another device.
+                Err(error) if error.code() == Some("POLICY_DENY") => {}
+                Err(error) if matches!(error.code(), Some("SIGNATURE_INVALID" | "KEY_REVOKED")) => {
+                    return Err(ClientError::DeviceNotInForce);
+                }
+                published => drop(published?),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the last look was long enough ago.
+    pub(super) fn may_look(&self) -> bool {
+        let last = *locked(&self.looked);
+        last.is_none_or(|last| last.elapsed() >= POLL_INTERVAL)
+    }
+
+    /// Looks for introductions. A gateway that does not show them withholds them: then the enforcers stay unknown.
+    pub(super) async fn look_for_introductions(&self) -> Result<(), ClientError> {
+        match self.learn().await {
+            Err(error @ (ClientError::Profile(_) | ClientError::ProfileReplaced)) => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Why an introduction of this enforcer was not taken over.
+    pub(super) fn refused_introduction(&self, enforcer: &str) -> Option<OpenFailure> {
+        locked(&self.refused).get(enforcer).cloned()
+    }
+
+    /// Pins the enforcers that devices which this one trusts have introduced.
+    async fn learn(&self) -> Result<(), ClientError> {
+        *locked(&self.looked) = Some(Instant::now());
+        // Another program may have paired with this profile.
+        self.reload()?;
+        let statements = self.statements().await?;
+        let signed = statements.iter().filter_map(|text| {
+            let node = json::parse(text.as_bytes()).ok()?;
+            SignedStatement::parse(&node).ok()
+        });
+        let signed: Vec<_> = signed.collect();
+        let listed = self.listed_introductions().await?;
+        let take = |profile: &mut ApproverProfile| {
+            // What cannot be read or followed proves nothing, and changes nothing.
+            let mut trust = profile.trust()?;
+            trust.follow_all(&signed);
+            let is_new = profile.remember(&trust)?;
+            let (changed, refused) = take_over(profile, &trust, &listed)?;
+            Ok::<_, ClientError>((changed || is_new, refused))
+        };
+        let mut rehearsed = locked(&self.profile).clone();
+        let (changed, mut refused) = take(&mut rehearsed)?;
+        if changed {
+            refused = self.update(take)?.1;
+        }
+        *locked(&self.refused) = refused;
+        Ok(())
+    }
+}
+
+/// What the devices say about one enforcer.
+struct IntroductionOffer<'a> {
+    introduction: &'a Introduction,
+    agreed: bool,
+    /// The latest of the pairings that they speak of.
+    at: Timestamp,
+}
+
+/// Pins what devices in force have introduced and nothing speaks against. Returns whether there was any, and why others were not.
+fn take_over(
+    profile: &mut ApproverProfile,
+    trust: &DeviceTrust,
+    listed: &[SignedIntroduction],
+) -> Result<(bool, BTreeMap<String, OpenFailure>), ClientError> {
+    let (mut offered, mut refused) = (
+        BTreeMap::<&str, IntroductionOffer<'_>>::new(),
+        BTreeMap::new(),
+    );
+    let own = profile.bundle()?.id();
+    for signed in listed {
+        let introduction = signed.introduction();
+        let Ok(enforcer) = signed.accept(trust) else {
+            continue;
+        };
+        let id = enforcer.id().as_str();
+        let ended = profile.unpaired.iter().find(|ended| ended.id == id);
+        // A time that cannot be read is damage, and then nothing brings it back.
+        let is_over = ended.is_some_and(|ended| {
+            Timestamp::parse(&ended.at).is_none_or(|ended| introduction.at() <= ended)
+        });
+        if is_over {
+            refused.insert(id.to_owned(), OpenFailure::EndedHere);
+            continue;
+        }
+        // What this device knows itself, it knows better.
+        if introduction.by() == own {
+            continue;
+        }
+        let entry = offered.entry(id).or_insert(IntroductionOffer {
+            introduction,
+            agreed: true,
+            at: introduction.at(),
+        });
+        let first = entry.introduction.claimed().encryption_key();
+        entry.agreed &= first == enforcer.encryption_key();
+        entry.at = entry.at.max(introduction.at());
+    }
+    let mut changed = false;
+    for (id, offer) in offered {
+        let key = offer.introduction.claimed().encryption_key().to_text();
+        let known = profile.enforcers.iter().find(|record| record.id == id);
+        let reason = match known {
+            Some(record) if offer.agreed && record.key == key => None,
+            Some(_) => Some(OpenFailure::OtherKey),
+            None if !offer.agreed => Some(OpenFailure::Disagreement),
+            None => {
+                profile.enforcers.push(EnforcerRecord {
+                    id: id.to_owned(),
+                    key,
+                    paired_at: offer.at.to_string(),
+                    routing_token: None,
+                    label: offer.introduction.label().map(str::to_owned),
+                    introduced_by: Some(offer.introduction.by().to_string()),
+                });
+                profile.unpaired.retain(|ended| ended.id != id);
+                changed = true;
+                None
+            }
+        };
+        match reason {
+            Some(reason) => refused.insert(id.to_owned(), reason),
+            None => refused.remove(id),
+        };
+    }
+    Ok((changed, refused))
+}

@@ -1,0 +1,258 @@
+//! Joining with an invitation: the code becomes a credential, keys are created, and both are in the profile before anything
+//! else happens. A device of an approver then comes into force, at once if it is the first.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+
+use super::{Approver, CALL_TIMEOUT, DeviceStanding};
+use crate::error::ClientError;
+use crate::gateway::{GatewayCall, GatewayClient, GatewayLocation};
+use crate::profile::{
+    ApproverProfile, EnforcerProfile, GatewayProfile, Profile, ProfileFile, SecretText,
+};
+use crate::random;
+use countersign_e2e::{
+    DeviceKeys, DeviceName, DeviceStatement, EndorsementRequest, EnforcerKeys, SignedStatement,
+    StatementChange,
+};
+use countersign_protocol::clock::Clock;
+use countersign_protocol::id::{ApproverId, EnforcerId, TenantId, TextId as _};
+
+const MARK: &str = "#/join/";
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// More than this many profiles of a name are not looked for.
+const MAX_NUMBER: u32 = 99;
+
+/// What an administrator sent: a link, or only the code at its end.
+pub struct InvitationLink {
+    code: SecretText,
+    page: Option<String>,
+}
+
+impl InvitationLink {
+    pub fn parse(text: &str) -> Result<Self, ClientError> {
+        let text = text.trim();
+        let (page, code) = match text.split_once(MARK) {
+            Some((page, code)) => (Some(page.trim_end_matches('/')), code),
+            None => (None, text),
+        };
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if code.len() < 16 || code.len() > 256 || !code.chars().all(plain) {
+            return Err(ClientError::Invitation);
+        }
+        Ok(Self {
+            code: SecretText::new(code),
+            page: page.filter(|page| !page.is_empty()).map(str::to_owned),
+        })
+    }
+
+    /// The address of the page. It is that of the gateway, unless the page is hosted elsewhere.
+    pub fn page(&self) -> Option<&str> {
+        self.page.as_deref()
+    }
+}
+
+/// Who one is now, and in which profile.
+pub enum JoinOutcome {
+    Approver(Box<Approver>),
+    Enforcer(EnforcerId, ProfileFile),
+    /// With an API key that belongs in no profile.
+    Administrator(SecretText),
+}
+
+/// What `/v1/join` answers.
+struct JoinCredential {
+    tenant: TenantId,
+    role: String,
+    bound_id: String,
+    api_key: SecretText,
+}
+
+/// Joins, and keeps credential and keys in the profile. A role that the profile has already is not overwritten, unless
+/// `replace`: the new one is then kept in a profile beside it, since the code is used up.
+pub async fn join(
+    (file, replace): (&ProfileFile, bool),
+    clock: &Clock,
+    invitation: &InvitationLink,
+    location: &GatewayLocation<'_>,
+    name: &DeviceName,
+) -> Result<JoinOutcome, ClientError> {
+    let present = file.rehearse()?;
+    if !replace && present.enforcer.is_some() && present.approver.is_some() {
+        return Err(ClientError::RolesTaken);
+    }
+    let client = GatewayClient::new(location, None)?;
+    let (device, enforcer) = (
+        DeviceKeys::generate(&mut random)?,
+        EnforcerKeys::generate(&mut random)?,
+    );
+    let credential = redeem(&client, invitation).await?;
+    if credential.role == "admin" {
+        return Ok(JoinOutcome::Administrator(credential.api_key));
+    }
+    let gateway = GatewayProfile {
+        urls: location.urls.to_vec(),
+        ca: location.ca.map(std::path::Path::to_owned),
+        allow_http: location.allow_http,
+        tenant: credential.tenant.to_string(),
+        api_key: credential.api_key,
+    };
+    let expected = || ClientError::answer("an id");
+    match credential.role.as_str() {
+        "approver" => {
+            let id = ApproverId::parse(&credential.bound_id).ok_or_else(expected)?;
+            let joined = ApproverProfile::new(&id, &device, name, gateway);
+            let file = keep(file, replace, |profile| {
+                let mut joined = joined.clone();
+                if let Some(former) = &profile.approver {
+                    // Their keys were authenticated by this person, whichever keys this device has.
+                    let same =
+                        former.id == joined.id && former.gateway.tenant == joined.gateway.tenant;
+                    if same {
+                        joined.enforcers.clone_from(&former.enforcers);
+                        joined.unpaired.clone_from(&former.unpaired);
+                        joined.revoked.clone_from(&former.revoked);
+                    }
+                }
+                profile.approver.replace(joined).is_some()
+            })?;
+            Ok(JoinOutcome::Approver(Box::new(Approver::open(
+                &file, clock,
+            )?)))
+        }
+        "enforcer" => {
+            let id = EnforcerId::parse(&credential.bound_id).ok_or_else(expected)?;
+            let joined = EnforcerProfile::new(&id, &enforcer, gateway);
+            let file = keep(file, replace, |profile| {
+                profile.enforcer.replace(joined.clone()).is_some()
+            })?;
+            Ok(JoinOutcome::Enforcer(id, file))
+        }
+        _ => Err(ClientError::answer(
+            "an invitation of an approver or enforcer",
+        )),
+    }
+}
+
+/// Writes the role into the profile, or into the first one beside it that has no such role. `put` says whether it replaced one.
+fn keep(
+    file: &ProfileFile,
+    replace: bool,
+    put: impl Fn(&mut Profile) -> bool,
+) -> Result<ProfileFile, ClientError> {
+    let mut place = file.clone();
+    for number in 2..=MAX_NUMBER {
+        let kept = place.update(|profile| {
+            if put(profile) && !replace {
+                return Err(ClientError::RolesTaken);
+            }
+            Ok(())
+        });
+        match kept {
+            Err(ClientError::RolesTaken) => place = file.numbered(number),
+            kept => return kept.map(|()| place),
+        }
+    }
+    Err(ClientError::RolesTaken)
+}
+
+async fn redeem(
+    client: &GatewayClient,
+    invitation: &InvitationLink,
+) -> Result<JoinCredential, ClientError> {
+    let body = json!({ "code": invitation.code.expose() }).to_string();
+    // It works once: after a lost answer it could be used up.
+    let call = GatewayCall::post("/v1/join", body).once();
+    let deadline = Instant::now() + CALL_TIMEOUT;
+    let answer = client.expect(&call, &[201], deadline).await;
+    let answer = answer.map_err(|error| match error {
+        error if error.is_refusal(404) => ClientError::NoSuchInvitation,
+        error => error,
+    })?;
+    let answer = answer.json()?;
+    let text = |member: &str| answer[member].as_str().unwrap_or_default();
+    let tenant = TenantId::parse(text("tenantId"));
+    let api_key = text("apiKey");
+    match tenant {
+        Some(tenant) if is_printable(api_key) => Ok(JoinCredential {
+            tenant,
+            role: text("role").to_owned(),
+            bound_id: text("boundId").to_owned(),
+            api_key: SecretText::new(api_key),
+        }),
+        _ => Err(ClientError::answer("a tenant and a credential")),
+    }
+}
+
+/// A credential is shown to an administrator, and goes into headers.
+fn is_printable(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+/// How far a device has come.
+#[derive(Debug)]
+pub enum EnrolmentProgress {
+    InForce,
+    /// A device in force has to add it: the person carries this request there.
+    Asks(Box<EndorsementRequest>),
+}
+
+impl Approver {
+    /// Brings this device into force, or says what it takes. It can be called again at any time.
+    pub async fn enrol(&self) -> Result<EnrolmentProgress, ClientError> {
+        let devices = self.devices().await?;
+        match devices.find(self.device_id()).map(|device| device.standing) {
+            Some(DeviceStanding::Revoked | DeviceStanding::Ended) => {
+                return Err(ClientError::DeviceRevoked);
+            }
+            Some(_) => return Ok(EnrolmentProgress::InForce),
+            None if devices.bundles.is_empty() => match self.register_first().await {
+                // Another device was first, or there were devices before.
+                Err(error) if error.code() == Some("FORBIDDEN") => {}
+                registered => return registered.map(|()| EnrolmentProgress::InForce),
+            },
+            None => {}
+        }
+        let devices = self.devices().await?.bundles;
+        if devices.is_empty() {
+            return Err(ClientError::NoDeviceInForce);
+        }
+        let own = (&self.keys, &self.bundle);
+        let now = self.clock.now();
+        let request = EndorsementRequest::new(&self.tenant, &self.id, own, now, &devices)?;
+        Ok(EnrolmentProgress::Asks(Box::new(request)))
+    }
+
+    async fn register_first(&self) -> Result<(), ClientError> {
+        let change = StatementChange::Add(Box::new(self.bundle.clone()));
+        let (own, now) = (self.device_id(), self.clock.now());
+        let statement = DeviceStatement::new(&self.tenant, &self.id, &change, now, own)?;
+        let signature = statement.sign(&self.keys)?;
+        self.publish(&SignedStatement::new(statement, signature, None))
+            .await
+    }
+
+    /// Waits until another device has added this one. False if none has within `time`.
+    pub async fn wait_until_in_force(&self, time: Duration) -> Result<bool, ClientError> {
+        let until = Instant::now() + time;
+        loop {
+            let devices = self.devices().await?;
+            let own = devices.find(self.device_id()).map(|device| device.standing);
+            match own {
+                Some(DeviceStanding::Revoked | DeviceStanding::Ended) => {
+                    return Err(ClientError::DeviceRevoked);
+                }
+                Some(_) => return Ok(true),
+                None if Instant::now() + POLL_INTERVAL >= until => return Ok(false),
+                None => sleep(POLL_INTERVAL).await,
+            }
+        }
+    }
+
+    /// The first page of the gateway: where links lead, unless the page is hosted elsewhere.
+    pub fn page(&self) -> String {
+        self.client.address()
+    }
+}

@@ -1,0 +1,267 @@
+//! Pairing from the approver's side: by the link that the enforcer printed, or by its short code and digits that a person
+//! compares. An enforcer is pinned only once it is authentic. What a pairing changes at the gateway is for all devices of the approver.
+
+use serde_json::json;
+
+use super::{Approver, deadline};
+use crate::error::ClientError;
+use crate::gateway::{GatewayCall, path};
+use crate::profile::{EnforcerRecord, UnpairedRecord};
+use crate::{random, visible};
+use countersign_e2e::{
+    AuthenticOffer, ComparisonDigits, DigitComparison, EnforcerBundle, PairingAnswer, PairingLink,
+    PinnedEnforcer, answer_by_code, answer_by_link,
+};
+use countersign_protocol::id::EnforcerId;
+use countersign_protocol::pairing::{Nonce, PairingCode};
+
+const PAGE: usize = 100;
+/// More pairings than anyone has: a gateway that pages for ever is stopped.
+const MAX_PAGES: usize = 100;
+
+/// What an enforcer offers, as the gateway says.
+struct PairingOffer {
+    bundle: EnforcerBundle,
+    nonce: Nonce,
+    label: Option<String>,
+}
+
+/// A pairing by typed code that waits for a person to compare the digits.
+#[must_use = "nothing is pinned until the digits were compared"]
+pub struct PendingComparison {
+    comparison: DigitComparison<PinnedEnforcer>,
+    enforcer: EnforcerId,
+    routing_token: String,
+    label: Option<String>,
+}
+
+impl PendingComparison {
+    pub fn digits(&self) -> ComparisonDigits {
+        self.comparison.digits()
+    }
+
+    /// Who it claims to be.
+    pub fn enforcer(&self) -> &EnforcerId {
+        &self.enforcer
+    }
+
+    pub fn label(&self) -> Option<&str> {
+        self.label.as_deref()
+    }
+}
+
+/// What happens to the key of an enforcer that is known with another one. Whoever could make a person open a link could otherwise
+/// take the place of an enforcer that the person knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KnownKey {
+    Keep,
+    Replace,
+}
+
+impl Approver {
+    fn check_known(&self, id: &str, key: &str, known: KnownKey) -> Result<(), ClientError> {
+        let differs = self.enforcer(id).is_some_and(|record| record.key != key);
+        if differs && known == KnownKey::Keep {
+            return Err(ClientError::KnownWithOtherKey(visible(id)));
+        }
+        Ok(())
+    }
+
+    async fn resolve(&self, code: PairingCode) -> Result<PairingOffer, ClientError> {
+        let call = GatewayCall::get(path(&["v1", "pairing", "resolve", &code.to_string()]));
+        let answer = self.client.expect(&call, &[200], deadline()).await;
+        let answer = answer.map_err(|error| match error {
+            error if error.is_refusal(404) => ClientError::NoSuchCode,
+            error => error,
+        })?;
+        let answer = answer.json()?;
+        let nonce = answer["nonce"].as_str().and_then(Nonce::parse);
+        let Some(bundle) = answer["publicKey"].as_str() else {
+            return Err(ClientError::answer(
+                "the enforcer's key; it may be another program than Countersign's own",
+            ));
+        };
+        let bundle = EnforcerBundle::parse(bundle)?;
+        Ok(PairingOffer {
+            nonce: nonce.ok_or_else(|| ClientError::answer("a nonce"))?,
+            label: bundle.label().map(str::to_owned),
+            bundle,
+        })
+    }
+
+    /// Returns the routing token. A lost answer is not asked for again: the pairing could be complete, and would be refused.
+    async fn complete(&self, nonce: &Nonce, answer: &PairingAnswer) -> Result<String, ClientError> {
+        let body = json!({
+            "nonce": nonce, "approverId": self.id, "publicKey": answer.to_text()?,
+        });
+        let call = GatewayCall::post("/v1/pairing/complete", body.to_string()).once();
+        let answer = self.client.expect(&call, &[200], deadline()).await;
+        let answer = answer.map_err(|error| match error {
+            error if error.is_refusal(404) || error.is_refusal(409) => ClientError::NoSuchCode,
+            error => error,
+        })?;
+        match answer.json()?["routingToken"].as_str() {
+            Some(token) => Ok(token.to_owned()),
+            None => Err(ClientError::answer("a routing token")),
+        }
+    }
+
+    /// Pairs with the enforcer whose key the link authenticates. Refused if it is known with another key.
+    pub async fn pair_by_link(
+        &mut self,
+        link: &PairingLink,
+    ) -> Result<EnforcerRecord, ClientError> {
+        self.pair_by_link_with(link, KnownKey::Keep).await
+    }
+
+    pub async fn pair_by_link_with(
+        &mut self,
+        link: &PairingLink,
+        known: KnownKey,
+    ) -> Result<EnforcerRecord, ClientError> {
+        let PairingOffer {
+            bundle,
+            nonce,
+            label,
+        } = self.resolve(link.code).await?;
+        let offer = AuthenticOffer::check(bundle, &link.fingerprint)?;
+        let (secret, own) = (&link.secret, &self.bundle);
+        let (answer, pinned) = answer_by_link(&offer, secret, &nonce, &self.id, own, &mut random)?;
+        let (id, key) = (pinned.id().to_string(), pinned.encryption_key().to_text());
+        self.check_known(&id, &key, known)?;
+        let routing_token = self.complete(&nonce, &answer).await?;
+        self.pin(&pinned, routing_token, label).await
+    }
+
+    /// Completes a pairing by its typed code. Nothing is pinned before `confirm`. Refused if the enforcer is known with another
+    /// key.
+    pub async fn pair_by_code(&self, code: PairingCode) -> Result<PendingComparison, ClientError> {
+        self.pair_by_code_with(code, KnownKey::Keep).await
+    }
+
+    pub async fn pair_by_code_with(
+        &self,
+        code: PairingCode,
+        known: KnownKey,
+    ) -> Result<PendingComparison, ClientError> {
+        let offer = self.resolve(code).await?;
+        let key = offer.bundle.encryption_key().to_text();
+        self.check_known(offer.bundle.enforcer_id().as_str(), &key, known)?;
+        let (nonce, own) = (&offer.nonce, &self.bundle);
+        let (answer, comparison) =
+            answer_by_code(&offer.bundle, nonce, &self.id, own, &mut random)?;
+        let routing_token = self.complete(nonce, &answer).await?;
+        Ok(PendingComparison {
+            comparison,
+            enforcer: offer.bundle.enforcer_id().clone(),
+            routing_token,
+            label: offer.label,
+        })
+    }
+
+    /// Pins the enforcer, after a person said that both screens show the same digits.
+    pub async fn confirm(
+        &mut self,
+        comparing: PendingComparison,
+    ) -> Result<EnforcerRecord, ClientError> {
+        let pinned = comparing.comparison.confirmed_by_person();
+        let (token, label) = (comparing.routing_token, comparing.label);
+        self.pin(&pinned, token, label).await
+    }
+
+    /// Gives up a pairing whose digits differ.
+    pub async fn abort(&self, comparing: PendingComparison) -> Result<(), ClientError> {
+        self.revoke_pairing(&comparing.routing_token).await
+    }
+
+    async fn pin(
+        &mut self,
+        enforcer: &PinnedEnforcer,
+        routing_token: String,
+        label: Option<String>,
+    ) -> Result<EnforcerRecord, ClientError> {
+        let record = EnforcerRecord {
+            id: enforcer.id().to_string(),
+            key: enforcer.encryption_key().to_text(),
+            paired_at: self.clock.now().to_string(),
+            routing_token: Some(routing_token.clone()),
+            label,
+            introduced_by: None,
+        };
+        let kept = self.update(|profile| {
+            profile.unpaired.retain(|ended| ended.id != record.id);
+            profile.enforcers.retain(|known| known.id != record.id);
+            profile.enforcers.push(record.clone());
+            Ok(())
+        });
+        if let Err(error) = kept {
+            // The enforcer must not wait for a device that does not know it.
+            let _unpaired = self.revoke_pairing(&routing_token).await;
+            return Err(error);
+        }
+        Ok(record)
+    }
+
+    /// Ends a pairing, here and at the gateway, there for all devices. Here it ends even if the gateway cannot be told; then that
+    /// is the error. What other devices have signed about the enforcer so far does not bring it back.
+    pub async fn unpair(&mut self, enforcer: &str) -> Result<bool, ClientError> {
+        let Some(record) = self.enforcer(enforcer) else {
+            return Ok(false);
+        };
+        // The other device's clock may be ahead.
+        let at = self.clock.now().max(record.paired_at()?).to_string();
+        self.update(|profile| {
+            profile.enforcers.retain(|record| record.id != enforcer);
+            profile.unpaired.retain(|ended| ended.id != enforcer);
+            let id = enforcer.to_owned();
+            profile.unpaired.push(UnpairedRecord { id, at });
+            Ok(())
+        })?;
+        if let Some(token) = self.token_of(enforcer).await?.or(record.routing_token) {
+            self.revoke_pairing(&token).await?;
+        }
+        Ok(true)
+    }
+
+    /// The token of the pairing as it is now: another device may have paired last.
+    async fn token_of(&self, enforcer: &str) -> Result<Option<String>, ClientError> {
+        let mut cursor = String::new();
+        for _ in 0..MAX_PAGES {
+            let set = percent_encoding::NON_ALPHANUMERIC;
+            let from = percent_encoding::utf8_percent_encode(&cursor, set).to_string();
+            let from = if from.is_empty() {
+                from
+            } else {
+                format!("&cursor={from}")
+            };
+            let call = GatewayCall::get(format!("/v1/pairings?limit={PAGE}{from}"));
+            let page = self
+                .client
+                .expect(&call, &[200], deadline())
+                .await?
+                .json()?;
+            let items = page["items"].as_array();
+            let items = items.ok_or_else(|| ClientError::answer("a list of pairings"))?;
+            let found = items.iter().find(|line| {
+                line["enforcerId"] == enforcer && line["approverId"] == self.id.as_str()
+            });
+            if let Some(line) = found {
+                return Ok(line["routingToken"].as_str().map(str::to_owned));
+            }
+            match page["nextCursor"].as_str() {
+                Some(next) if next != cursor => next.clone_into(&mut cursor),
+                _ => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    async fn revoke_pairing(&self, routing_token: &str) -> Result<(), ClientError> {
+        let body = json!({ "routingToken": routing_token });
+        let call = GatewayCall::post("/v1/pairing/revoke", body.to_string());
+        self.client
+            .expect(&call, &[200], deadline())
+            .await
+            .map(drop)
+    }
+}

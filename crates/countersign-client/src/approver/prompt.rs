@@ -1,0 +1,107 @@
+//! Prompts: what this approver writes to an agent, encrypted to its enforcer.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::{Approver, deadline};
+use crate::error::ClientError;
+use crate::gateway::{GatewayCall, path};
+use crate::{random, wire};
+use countersign_e2e::{PlainPrompt, seal_prompt};
+use countersign_protocol::envelope::EnvelopeRecipient;
+use countersign_protocol::id::RequestId;
+use countersign_protocol::prompt::PromptStatus;
+
+/// Enforcers take no older prompts, so the gateway need not keep them.
+const PROMPT_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+const FIRST_POLL_INTERVAL: Duration = Duration::from_millis(100);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// What the gateway says has become of a prompt.
+#[derive(Debug, Clone)]
+pub struct SentPrompt {
+    pub request_id: RequestId,
+    pub status: PromptStatus,
+    /// Why it was rejected.
+    pub reason: Option<String>,
+}
+
+impl Approver {
+    /// Sends a prompt to an enforcer that this device is paired with: for one session of its agent, or for any.
+    pub async fn prompt(
+        &self,
+        enforcer: &str,
+        session: Option<&str>,
+        text: &str,
+    ) -> Result<SentPrompt, ClientError> {
+        let record = self.enforcer(enforcer).ok_or(ClientError::Choice(
+            "this device is not paired with that enforcer; see: countersign pairings",
+        ))?;
+        let enforcer = record.pinned()?;
+        let mut content = json!({
+            "requestId": self.clock.operation_id(),
+            "artifactType": "prompt.send",
+            "createdAt": self.clock.now(),
+            "target": "agentChat",
+            "promptHashAlg": "SHA-256",
+        });
+        if let Some(session) = session {
+            content["sessionId"] = session.into();
+        }
+        let mut body = content.clone();
+        content["text"] = text.into();
+        let prompt = PlainPrompt::complete(&content.to_string(), &mut random)?;
+        let sealed = seal_prompt(&self.keys, &self.id, &enforcer, &prompt, &mut random)?;
+        body["promptHash"] = prompt.hash().to_string().into();
+        body["ciphertext"] =
+            serde_json::from_str(&sealed.to_text()?).map_err(ClientError::answer)?;
+        let recipient = EnvelopeRecipient {
+            enforcer_id: Some(enforcer.id().clone()),
+            approver_id: None,
+        };
+        let envelope = wire::addressed(
+            &self.clock,
+            "prompt.send",
+            prompt.request_id(),
+            (self.sender(), Some(recipient)),
+            Some(self.after(PROMPT_LIFETIME)),
+            &body.to_string(),
+        )?;
+        let call = GatewayCall::post("/v1/prompt", envelope);
+        let answer = self.client.expect(&call, &[202], deadline()).await?;
+        read(prompt.request_id(), &answer.json()?)
+    }
+
+    /// Waits until the enforcer has taken or rejected a prompt, for up to `time`. What stands then.
+    pub async fn prompt_taken(
+        &self,
+        request_id: &RequestId,
+        time: Duration,
+    ) -> Result<SentPrompt, ClientError> {
+        let call = GatewayCall::get(path(&["v1", "prompt", request_id.as_str()]));
+        let until = Instant::now() + time;
+        let mut pause = FIRST_POLL_INTERVAL;
+        loop {
+            let answer = self.client.expect(&call, &[200], deadline()).await?;
+            let sent = read(request_id, &answer.json()?)?;
+            if sent.status != PromptStatus::Queued || Instant::now() + pause >= until {
+                return Ok(sent);
+            }
+            sleep(pause).await;
+            pause = (pause * 2).min(MAX_POLL_INTERVAL);
+        }
+    }
+}
+
+fn read(request_id: &RequestId, ack: &Value) -> Result<SentPrompt, ClientError> {
+    let status = ack["status"].as_str().and_then(PromptStatus::parse);
+    let same = ack["requestId"] == request_id.as_str();
+    let status = status.filter(|_| same);
+    Ok(SentPrompt {
+        request_id: request_id.clone(),
+        status: status.ok_or_else(|| ClientError::answer("the state of this prompt"))?,
+        reason: ack["details"]["reason"].as_str().map(str::to_owned),
+    })
+}

@@ -1,0 +1,106 @@
+//! What is asked, and what becomes of it.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::error::ClientError;
+use crate::visible::visible;
+use countersign_e2e::{self as e2e, PlainArtifact, VerifiedApproval, VerifiedRejection};
+use countersign_protocol::timestamp::Timestamp;
+
+/// What is to be decided.
+#[derive(Debug, Clone)]
+pub struct ApprovalRequest {
+    /// One of the types of the protocol, such as `command.review`.
+    pub artifact_type: String,
+    pub repository: String,
+    pub payload: Map<String, Value>,
+    /// Further members of the artifact: `sessionId`, `baseRevision`, `metadata`, `extensions`.
+    pub members: Map<String, Value>,
+    /// Only this approver, instead of all that are paired.
+    pub approver: Option<String>,
+    /// Without a decision in this time the answer is no.
+    pub timeout: Duration,
+    /// If the gateway does not take the question in this time, nobody is asked.
+    pub submit_timeout: Duration,
+}
+
+/// An approval that passed every check.
+#[derive(Debug, Clone)]
+pub struct AcceptedApproval {
+    pub approval: VerifiedApproval,
+    /// The signed body, byte for byte.
+    pub decision: String,
+    /// The artifact that was asked about.
+    pub artifact: PlainArtifact,
+    pub accepted_at: Timestamp,
+}
+
+/// Why something does not happen.
+#[derive(Debug)]
+pub enum ApprovalDenial {
+    Rejected(VerifiedRejection),
+    /// The exchange ended without a decision: `expired`, `withdrawn` or `cancelled`.
+    Ended(String),
+    TimedOut,
+    Unavailable(ClientError),
+    Refused(ClientError),
+    /// The decision came, and must not be believed.
+    Untrusted(e2e::Error),
+    /// Approved, but the call would no longer do what was shown.
+    Changed(String),
+    NotPaired,
+}
+
+impl fmt::Display for ApprovalDenial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rejected(rejection) => {
+                write!(f, "{} rejected it", visible(rejection.approver.as_str()))?;
+                match &rejection.hints.reason {
+                    Some(reason) => write!(f, ": {}", visible(reason)),
+                    None => Ok(()),
+                }
+            }
+            Self::Ended(state) => write!(
+                f,
+                "the request was ended without a decision ({})",
+                visible(state)
+            ),
+            Self::TimedOut => f.write_str("there was no decision in time"),
+            Self::Unavailable(error) | Self::Refused(error) => write!(f, "{error}"),
+            Self::Untrusted(error) => {
+                let cause = visible(&error.to_string());
+                write!(f, "the decision is not trusted: {cause}")
+            }
+            Self::Changed(change) => f.write_str(change),
+            Self::NotPaired => f.write_str(
+                "this enforcer is paired with nobody who could decide; pair: countersign pair",
+            ),
+        }
+    }
+}
+
+impl ApprovalDenial {
+    /// Whether nobody decided in time, by whichever clock noticed it first.
+    pub fn is_timeout(&self) -> bool {
+        matches!(self, Self::TimedOut) || matches!(self, Self::Ended(state) if state == "expired")
+    }
+}
+
+impl From<ClientError> for ApprovalDenial {
+    fn from(error: ClientError) -> Self {
+        match error {
+            error if error.is_unavailable() => Self::Unavailable(error),
+            error => Self::Refused(error),
+        }
+    }
+}
+
+impl From<e2e::Error> for ApprovalDenial {
+    fn from(error: e2e::Error) -> Self {
+        Self::Refused(ClientError::Crypto(error))
+    }
+}

@@ -1,0 +1,351 @@
+//! Asking: encrypt, submit, wait, and judge the answer. Whatever is not an accepted approval is a denial with its cause.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep_until};
+
+use super::Enforcer;
+use super::approval_request::{AcceptedApproval, ApprovalDenial, ApprovalRequest};
+use crate::error::ClientError;
+use crate::gateway::{GatewayAnswer, GatewayCall, path};
+use crate::record::DecisionRecord;
+use crate::{random, wire};
+use countersign_e2e::{
+    self as e2e, DenialCause, DeviceTrust, OutcomeEffect, OutcomeKey, OutcomeStatement, OwnRequest,
+    PlainArtifact, VerifiedApproval, VerifiedDecision, decision_digest, hide_repository,
+    name_devices, seal_artifact,
+};
+use countersign_protocol::id::{ApproverId, RequestId};
+use countersign_protocol::json::JsonNode;
+use countersign_protocol::timestamp::Timestamp;
+
+/// One call waits so long for a decision.
+const LONG_POLL_TIMEOUT: Duration = Duration::from_secs(25);
+/// The answer of such a call may come later by this, or by less at the end of the time-out.
+const ANSWER_GRACE: Duration = Duration::from_secs(5);
+const LAST_ANSWER_GRACE: Duration = Duration::from_millis(500);
+/// Two calls for a decision are at least so far apart: a gateway may answer at once, and with nothing.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Nothing waits longer for an acknowledgement or a withdrawal.
+const ACK_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// A request that is ready to be sent, or was.
+pub struct PendingRequest<'e> {
+    enforcer: &'e mut Enforcer,
+    own: OwnRequest,
+    artifact: PlainArtifact,
+    outcome_key: OutcomeKey,
+    asked: Vec<String>,
+    devices: Vec<DeviceTrust>,
+    envelope: String,
+    submit_until: Instant,
+    until: Instant,
+}
+
+impl Enforcer {
+    /// Encrypts a question to every device in force of those who are asked.
+    pub async fn prepare(
+        &mut self,
+        question: ApprovalRequest,
+    ) -> Result<PendingRequest<'_>, ApprovalDenial> {
+        let until = Instant::now() + question.timeout;
+        let submit_until = until.min(Instant::now() + question.submit_timeout);
+        let asked: Vec<String> = (self.approvers.iter())
+            .map(|record| record.id.clone())
+            .filter(|id| question.approver.as_ref().is_none_or(|only| only == id))
+            .collect();
+        if asked.is_empty() {
+            return Err(ApprovalDenial::NotPaired);
+        }
+        let devices = self.devices_of(&asked, false, submit_until).await?;
+        let outcome_key = OutcomeKey::generate(&mut random)?;
+        let artifact = self.artifact(question, &devices, &outcome_key, until)?;
+        let trusts: Vec<_> = devices.iter().collect();
+        let sealed = seal_artifact(&self.keys, &self.id, &artifact, &trusts, &mut random)?;
+        let sealed: Value =
+            serde_json::from_str(&sealed.to_text()?).map_err(ClientError::answer)?;
+        let context = artifact.context(self.id.clone());
+        let mut body = json!({
+            "artifactType": context.artifact_type,
+            "artifactHash": context.artifact_hash.to_string(),
+            "ciphertext": sealed,
+            "expiresAt": context.expires_at,
+        });
+        // Several are found by the gateway: everyone who is paired. Those who are not pinned here cannot read it.
+        if let [only] = devices.as_slice() {
+            let record = (self.approvers.iter()).find(|it| it.id == only.approver().as_str());
+            let token = record.map(|record| &record.routing_token);
+            body["metadata"] = json!({ "routingToken": token });
+        }
+        let request_id = artifact.request_id().clone();
+        let envelope = wire::envelope(
+            &self.clock,
+            "artifact.submit",
+            &request_id,
+            self.sender(),
+            &body.to_string(),
+        )?;
+        Ok(PendingRequest {
+            own: OwnRequest::of(&artifact, self.id.clone()),
+            artifact,
+            outcome_key,
+            asked,
+            devices,
+            envelope,
+            submit_until,
+            until,
+            enforcer: self,
+        })
+    }
+
+    fn artifact(
+        &self,
+        question: ApprovalRequest,
+        devices: &[DeviceTrust],
+        outcome_key: &OutcomeKey,
+        until: Instant,
+    ) -> Result<PlainArtifact, ApprovalDenial> {
+        let now = self.clock.now();
+        let left = until.saturating_duration_since(Instant::now());
+        let left = left.try_into().unwrap_or(time::Duration::MAX);
+        let expires = now.inner().saturating_add(left);
+        let mut members = question.members;
+        let own = [
+            ("requestId", json!(self.clock.operation_id().0)),
+            ("artifactType", question.artifact_type.into()),
+            ("createdAt", json!(now)),
+            ("expiresAt", json!(Timestamp::from(expires))),
+            ("payload", Value::Object(question.payload)),
+            ("artifactHashAlg", "SHA-256".into()),
+        ];
+        members.extend(own.map(|(name, value)| (name.to_owned(), value)));
+        hide_repository(&mut members, &question.repository, &mut random)?;
+        name_devices(&mut members, devices);
+        outcome_key.name_in(&mut members);
+        let text = Value::Object(members).to_string();
+        Ok(PlainArtifact::complete(&text, &mut random)?)
+    }
+}
+
+impl PendingRequest<'_> {
+    pub fn request_id(&self) -> &RequestId {
+        &self.own.request_id
+    }
+
+    /// The approvers who are asked.
+    pub fn asked(&self) -> impl Iterator<Item = &ApproverId> {
+        self.devices.iter().map(DeviceTrust::approver)
+    }
+
+    /// How long a decision still counts, by both clocks: one of them stands still while the machine sleeps, the other can be set.
+    pub fn time_left(&self) -> Duration {
+        let by_date = self.own.expires_at.inner() - self.enforcer.clock.now().inner();
+        let by_date = Duration::try_from(by_date).unwrap_or_default();
+        by_date.min(self.until.saturating_duration_since(Instant::now()))
+    }
+
+    /// Sends the request, says that it is `submitted`, and waits for the decision.
+    pub async fn decision(
+        &mut self,
+        submitted: impl FnOnce(),
+    ) -> Result<AcceptedApproval, ApprovalDenial> {
+        Box::pin(self.decision_if(submitted, async || Ok(()))).await
+    }
+
+    /// Like `decision`, for a request about something that can change. An approval counts only if `still_holds` succeeds; its error is
+    /// the reason of the denial.
+    pub async fn decision_if(
+        &mut self,
+        submitted: impl FnOnce(),
+        still_holds: impl AsyncFnOnce() -> Result<(), String>,
+    ) -> Result<AcceptedApproval, ApprovalDenial> {
+        self.submit().await?;
+        submitted();
+        let mut interrupted = None;
+        loop {
+            let left = self.time_left();
+            if left.is_zero() {
+                return Err(
+                    interrupted.map_or(ApprovalDenial::TimedOut, ApprovalDenial::Unavailable)
+                );
+            }
+            let next = Instant::now() + POLL_INTERVAL.min(left);
+            match self.wait_once(left.min(LONG_POLL_TIMEOUT)).await {
+                Ok(Some(answer)) => return Box::pin(self.judge(&answer, still_holds)).await,
+                Ok(None) => interrupted = None,
+                // The time-out has passed; this is no failure of the gateway.
+                Err(ClientError::Slow { .. }) if Instant::now() >= self.until => {}
+                Err(error) if error.is_unavailable() => interrupted = Some(error),
+                Err(error) => return Err(error.into()),
+            }
+            sleep_until(next).await;
+        }
+    }
+
+    async fn submit(&self) -> Result<(), ClientError> {
+        let call = GatewayCall::post("/v1/artifacts", self.envelope.clone());
+        let client = &self.enforcer.client;
+        let answer = client.expect(&call, &[202], self.submit_until).await?;
+        let node = wire::parse(&answer.body)?;
+        let message = wire::PushedMessage::read(&node)?;
+        if message.msg_type != "artifact.accepted" || message.request_id != *self.request_id() {
+            return Err(ClientError::answer("artifact.accepted for this request"));
+        }
+        Ok(())
+    }
+
+    /// Waits for up to `time`: an answer that ends the request, or none yet.
+    async fn wait_once(&self, time: Duration) -> Result<Option<GatewayAnswer>, ClientError> {
+        let request = path(&["v1", "exchanges", self.request_id().as_str(), "wait"]);
+        let seconds = time.as_secs().max(1);
+        let call = GatewayCall::get(format!("{request}?timeout={seconds}")).waiting(time);
+        let usual = Instant::now() + time + ANSWER_GRACE;
+        let deadline = usual.min(self.until + LAST_ANSWER_GRACE);
+        let answer = (self.enforcer.client)
+            .expect(&call, &[200, 204], deadline)
+            .await?;
+        let ended = answer.status == 200 || answer.headers.contains_key("exchange-state");
+        Ok(ended.then_some(answer))
+    }
+
+    async fn judge(
+        &mut self,
+        answer: &GatewayAnswer,
+        still_holds: impl AsyncFnOnce() -> Result<(), String>,
+    ) -> Result<AcceptedApproval, ApprovalDenial> {
+        if let Some(state) = answer.headers.get("exchange-state") {
+            let state = String::from_utf8_lossy(state.as_bytes()).into_owned();
+            return Err(ApprovalDenial::Ended(state));
+        }
+        let node = wire::parse(&answer.body)?;
+        let message = wire::PushedMessage::read(&node)?;
+        if message.msg_type != "decision.deliver" {
+            return Err(ClientError::answer("a decision").into());
+        }
+        let judged = match self.accept_current(message.body).await? {
+            Ok((VerifiedDecision::Approved(approval), accepted_at)) => match still_holds().await {
+                Ok(()) => Ok((approval, accepted_at)),
+                Err(change) => Err((ApprovalDenial::Changed(change), DenialCause::Changed)),
+            },
+            Ok((VerifiedDecision::Rejected(rejection), _)) => {
+                Err((ApprovalDenial::Rejected(rejection), DenialCause::Rejected))
+            }
+            Err(error) => Err((ApprovalDenial::Untrusted(error), DenialCause::Untrusted)),
+        };
+        let effect = match &judged {
+            Ok(_) => OutcomeEffect::Allowed,
+            Err((_, cause)) => OutcomeEffect::Denied(*cause),
+        };
+        self.acknowledge(&message, effect).await;
+        let (approval, accepted_at) = judged.map_err(|(denial, _)| denial)?;
+        Ok(AcceptedApproval {
+            approval,
+            decision: message.body.raw.to_owned(),
+            artifact: self.artifact.clone(),
+            accepted_at,
+        })
+    }
+
+    /// Judges a decision by a current list of devices. The outer error means that no such list could be read.
+    async fn accept_current(
+        &mut self,
+        decision: &JsonNode<'_>,
+    ) -> Result<Result<(VerifiedDecision, Timestamp), e2e::Error>, ApprovalDenial> {
+        let mut refused = None;
+        for is_reread in [false, true] {
+            let devices = self.enforcer.devices_of(&self.asked, is_reread, self.until);
+            self.devices = devices.await?;
+            let accepted_at = self.enforcer.clock.now();
+            match self.accept(decision, accepted_at) {
+                Ok(outcome) => return Ok(Ok((outcome, accepted_at))),
+                // It may have been added since the list was read.
+                Err(error @ e2e::Error::UnknownDevice(_)) => refused = Some(error),
+                Err(error) => return Ok(Err(error)),
+            }
+        }
+        Ok(Err(refused.unwrap_or(e2e::Error::DecisionSignature)))
+    }
+
+    fn accept(
+        &self,
+        decision: &JsonNode<'_>,
+        now: Timestamp,
+    ) -> Result<VerifiedDecision, e2e::Error> {
+        let devices: Vec<_> = self.devices.iter().collect();
+        e2e::accept(decision, &self.own, &self.enforcer.keys, &devices, now)
+    }
+
+    /// The decision as a file that anyone can verify offline.
+    pub fn record(&self, accepted: &AcceptedApproval) -> Result<DecisionRecord, e2e::Error> {
+        let VerifiedApproval {
+            approver, device, ..
+        } = &accepted.approval;
+        let trusted = (self.devices.iter()).find_map(|trust| trust.device(*device).ok());
+        let trusted = trusted.ok_or(e2e::Error::UnknownDevice(*device))?;
+        Ok(DecisionRecord::new(
+            (&self.enforcer.tenant, approver),
+            &self.enforcer.id,
+            &self.artifact,
+            &accepted.decision,
+            trusted.bundle(),
+            Vec::new(),
+        ))
+    }
+
+    /// Acknowledges the decision with a signed outcome. A failure is ignored: the answer to the agent does not depend on it.
+    async fn acknowledge(&self, message: &wire::PushedMessage<'_, '_>, effect: OutcomeEffect) {
+        let deadline = Instant::now() + ACK_TIMEOUT;
+        let outcome = self.outcome_key.sign(&OutcomeStatement {
+            request_id: self.request_id().clone(),
+            artifact_hash: self.own.artifact_hash,
+            tenant: self.enforcer.tenant.clone(),
+            enforcer: self.enforcer.id.clone(),
+            effect,
+            decisions: decision_digest(message.body).into_iter().collect(),
+            at: self.enforcer.clock.now(),
+        });
+        let status = self.send_ack(message.msg_id, outcome.ok(), deadline).await;
+        // A gateway of an older version knows no outcomes.
+        if status == Some(400) {
+            self.send_ack(message.msg_id, None, deadline).await;
+        }
+    }
+
+    async fn send_ack(
+        &self,
+        msg_id: &str,
+        outcome: Option<String>,
+        deadline: Instant,
+    ) -> Option<u16> {
+        let clock = &self.enforcer.clock;
+        let body = wire::ack_body(clock, msg_id, outcome.as_deref());
+        let sender = self.enforcer.sender();
+        let envelope =
+            wire::envelope(clock, "ack.submit", self.request_id(), sender, &body).ok()?;
+        let call = GatewayCall::post("/v1/acks", envelope);
+        let answer = self.enforcer.client.call(&call, deadline).await.ok()?;
+        Some(answer.status)
+    }
+
+    /// Takes the request back. It does not matter if it has ended meanwhile.
+    pub async fn withdraw(&self, reason: &str) -> Result<(), ClientError> {
+        let enforcer = &self.enforcer;
+        let body = json!({ "reason": reason }).to_string();
+        let (sender, request) = (enforcer.sender(), self.request_id());
+        let envelope = wire::envelope(
+            &enforcer.clock,
+            "exchange.withdrawn",
+            request,
+            sender,
+            &body,
+        )?;
+        let call = GatewayCall::post(
+            path(&["v1", "exchanges", request.as_str(), "withdraw"]),
+            envelope,
+        );
+        let deadline = Instant::now() + ACK_TIMEOUT;
+        let ended = enforcer.client.expect(&call, &[200, 404, 409], deadline);
+        ended.await.map(drop)
+    }
+}

@@ -1,0 +1,131 @@
+//! Which devices may decide: those pinned at pairing, and those that they added since. The gateway only carries the statements.
+
+use std::fmt;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::Enforcer;
+use crate::error::ClientError;
+use crate::gateway::{GatewayCall, path};
+use crate::profile::ApproverRecord;
+use crate::visible::visible;
+use crate::wire;
+use countersign_e2e::{DeviceId, DeviceTrust, SignedStatement};
+use countersign_protocol::json::JsonValue;
+
+/// A list of devices is read again when it is older.
+const LIST_LIFETIME: Duration = Duration::from_secs(60);
+
+/// A device as people tell it from others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedDevice {
+    pub id: DeviceId,
+    pub name: String,
+}
+
+impl fmt::Display for NamedDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", visible(&self.name), self.id)
+    }
+}
+
+fn named(trust: &DeviceTrust) -> Vec<NamedDevice> {
+    let devices = trust.in_force().iter().map(|device| NamedDevice {
+        id: device.id(),
+        name: device.bundle().name().as_str().to_owned(),
+    });
+    devices.collect()
+}
+
+impl Enforcer {
+    fn is_fresh(&self, record: &ApproverRecord) -> bool {
+        let age = (record.checked_at()).map(|at| self.clock.now().inner() - at.inner());
+        // A time in the future means that the clock was set back.
+        age.is_some_and(|age| !age.is_negative() && age < LIST_LIFETIME)
+    }
+
+    /// The devices in force of `asked`. Reads the statements again if the copy is old, or if `again`.
+    pub(super) async fn devices_of(
+        &mut self,
+        asked: &[String],
+        again: bool,
+        deadline: Instant,
+    ) -> Result<Vec<DeviceTrust>, ClientError> {
+        self.reload()?;
+        let (mut fresh, mut unknown) = (Vec::new(), Vec::new());
+        for mut record in self.asked(asked).cloned().collect::<Vec<_>>() {
+            if again || !self.is_fresh(&record) {
+                let mut trust = record.trust(self.tenant.clone())?;
+                match self.follow(&mut trust, deadline).await {
+                    // The gateway no longer has this pairing. Others may still be asked.
+                    Err(error) if error.is_refusal(404) => {
+                        unknown.push(record.id);
+                        continue;
+                    }
+                    followed => followed?,
+                }
+                record.remember(&trust, self.clock.now())?;
+                fresh.push(record);
+            }
+        }
+        if !fresh.is_empty() {
+            self.update(|records| {
+                for record in records {
+                    if let Some(newer) = fresh.iter().find(|newer| newer.id == record.id) {
+                        record.merge(newer);
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        // From the profile as it is now: it may know more than the gateway has shown this program.
+        let devices: Vec<_> = (self.asked(asked))
+            .filter(|record| !unknown.contains(&record.id))
+            .map(|record| record.trust(self.tenant.clone()))
+            .collect::<Result<_, _>>()?;
+        match unknown.pop() {
+            Some(approver) if devices.is_empty() => Err(ClientError::Unpaired { approver }),
+            _ => Ok(devices),
+        }
+    }
+
+    /// An approver's devices in force, read from the gateway just now.
+    pub async fn refreshed_devices(
+        &mut self,
+        approver: &str,
+        deadline: Instant,
+    ) -> Result<Vec<NamedDevice>, ClientError> {
+        let trust = self
+            .devices_of(&[approver.to_owned()], true, deadline)
+            .await?;
+        Ok(trust.iter().flat_map(named).collect())
+    }
+
+    /// An approver's devices in force, as far as this enforcer knows.
+    pub fn known_devices(&self, record: &ApproverRecord) -> Result<Vec<NamedDevice>, ClientError> {
+        Ok(named(&record.trust(self.tenant.clone())?))
+    }
+
+    fn asked<'s>(&'s self, asked: &'s [String]) -> impl Iterator<Item = &'s ApproverRecord> {
+        let records = self.approvers.iter();
+        records.filter(|record| asked.contains(&record.id))
+    }
+
+    async fn follow(&self, trust: &mut DeviceTrust, deadline: Instant) -> Result<(), ClientError> {
+        let approver = trust.approver().to_string();
+        let call = GatewayCall::get(path(&["v1", "approvers", &approver, "devices"]));
+        let answer = self.client.expect(&call, &[200], deadline).await?;
+        let node = wire::parse(&answer.body)?;
+        let statements = node.as_object().and_then(|object| object.get("statements"));
+        let Some(JsonValue::Array(statements)) = statements.map(|node| &node.value) else {
+            return Err(ClientError::answer("a list of statements"));
+        };
+        // What cannot be read or followed proves nothing, and changes nothing.
+        let signed: Vec<_> = (statements.iter())
+            .filter_map(|node| SignedStatement::parse(node).ok())
+            .collect();
+        trust.follow_all(&signed);
+        Ok(())
+    }
+}

@@ -1,0 +1,306 @@
+//! Grants: what a person has permitted beyond one request. Each use is verified from the signature up, logged, and reported. In
+//! doubt there is no grant, and the enforcer asks.
+
+mod file;
+mod subject;
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use self::file::{GrantFile, StoredGrant};
+pub use self::subject::GrantSubject;
+use super::Enforcer;
+use super::approval_request::AcceptedApproval;
+use crate::error::ClientError;
+use crate::wire;
+use countersign_e2e::{
+    self as e2e, DeviceTrust, Grant, GrantMatch, GrantOutcome, OwnRequest, PlainArtifact,
+    accept_again,
+};
+use countersign_protocol::id::{ApproverId, SessionId, TextId as _};
+
+/// The gateway has this long to take the report of a use.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
+/// A grant for a larger artifact is not kept: the file has up to 200 of them.
+const MAX_ARTIFACT_BYTES: usize = 64 << 10;
+
+/// A grant that lets something happen now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsedGrant {
+    /// The request that it was given with.
+    pub request_id: String,
+    pub approver: ApproverId,
+    pub grant: Grant,
+}
+
+/// A grant as it is kept.
+#[derive(Debug)]
+pub struct KeptGrant {
+    pub request_id: String,
+    pub approver: String,
+    pub accepted_at: String,
+    pub session: Option<String>,
+    /// The act that was asked for; `None` if the record is damaged.
+    pub act: Option<GrantSubject>,
+    /// What it permits, or why nothing.
+    pub standing: Result<Grant, e2e::Error>,
+}
+
+impl Enforcer {
+    fn grant_file(&self) -> GrantFile {
+        GrantFile::beside(&self.file)
+    }
+
+    /// Keeps what an approval permits beyond this once, if it does. `None` if there is nothing to keep.
+    pub fn keep(&self, accepted: &AcceptedApproval) -> Result<Option<Grant>, ClientError> {
+        let GrantOutcome::Given(grant) = &accepted.approval.grant else {
+            return Ok(None);
+        };
+        let artifact = &accepted.artifact;
+        let Some((act, session)) = GrantSubject::of_artifact(artifact) else {
+            return Ok(None);
+        };
+        let prefix = match &grant.matches {
+            GrantMatch::Same => None,
+            // The approver has seen something else than what it would permit.
+            GrantMatch::Prefix(words) if !act.starts_with(words) => return Ok(None),
+            GrantMatch::Prefix(words) => Some(words.clone()),
+        };
+        let is_sessionless = grant.session_only && session.is_none();
+        if is_sessionless || artifact.text().len() > MAX_ARTIFACT_BYTES {
+            return Ok(None);
+        }
+        let stored = StoredGrant {
+            request_id: artifact.request_id().to_string(),
+            artifact: artifact.text().to_owned(),
+            accepted_at: accepted.accepted_at.to_string(),
+            until: grant.until.to_string(),
+            approver_id: accepted.approval.approver.to_string(),
+            session_id: session
+                .filter(|_| grant.session_only)
+                .map(|session| session.to_string()),
+            prefix,
+            decision: accepted.decision.clone(),
+        };
+        self.grant_file().update(self.clock.now(), |grants| {
+            grants.retain(|other| other.request_id != stored.request_id);
+            grants.push(stored);
+        })?;
+        Ok(Some(grant.clone()))
+    }
+
+    /// A grant that permits `act` in this session of the agent, verified, logged and reported. An error means the same as
+    /// `None`, ask; and that somebody should hear of it.
+    pub async fn granted(
+        &mut self,
+        act: &GrantSubject,
+        session: Option<&SessionId>,
+        deadline: Instant,
+    ) -> Result<Option<UsedGrant>, ClientError> {
+        self.granted_by(None, act, session, deadline).await
+    }
+
+    /// The same, of one approver only.
+    pub async fn granted_by(
+        &mut self,
+        approver: Option<&str>,
+        act: &GrantSubject,
+        session: Option<&SessionId>,
+        deadline: Instant,
+    ) -> Result<Option<UsedGrant>, ClientError> {
+        let file = self.grant_file();
+        let grants = file.load()?;
+        if grants.is_empty() {
+            return Ok(None);
+        }
+        // Looked at before the clock: other programs write meanwhile.
+        let written = file.written_at();
+        let now = self.clock.now();
+        if written.is_some_and(|at| at > now.inner()) {
+            return Ok(None);
+        }
+        // Once it is seen to have ended, no clock brings it back.
+        let has_ended = |grant: &StoredGrant| grant.until().is_none_or(|until| until <= now);
+        if grants.iter().any(has_ended) {
+            file.update(now, |_| ())?;
+        }
+        for stored in grants.iter().filter(|stored| !has_ended(stored)) {
+            let asked = approver.is_none_or(|only| only == stored.approver_id);
+            let is_likely = match &stored.prefix {
+                None => true,
+                Some(words) => act.starts_with(words),
+            };
+            let Some(signed) = (stored.artifact()).filter(|_| asked && is_likely) else {
+                continue;
+            };
+            let Some((permitted, own_session)) = GrantSubject::of_artifact(&signed) else {
+                continue;
+            };
+            if stored.prefix.is_none() && permitted != *act {
+                continue;
+            }
+            let asked = std::slice::from_ref(&stored.approver_id);
+            let devices = match self.devices_of(asked, false, deadline).await {
+                Err(ClientError::Unpaired { .. }) => continue,
+                devices => devices?,
+            };
+            let Ok(grant) = self.verify(stored, &signed, &devices) else {
+                continue;
+            };
+            let is_permitted = match &grant.matches {
+                GrantMatch::Same => permitted == *act,
+                GrantMatch::Prefix(words) => {
+                    permitted.starts_with(words)
+                        && permitted.is_beside(act)
+                        && act.starts_with(words)
+                }
+            };
+            let in_session = own_session.is_some() && own_session.as_ref() == session;
+            if !is_permitted || (grant.session_only && !in_session) {
+                continue;
+            }
+            let Some(approver) = ApproverId::parse(&stored.approver_id) else {
+                continue;
+            };
+            let used = UsedGrant {
+                request_id: stored.request_id.clone(),
+                approver,
+                grant,
+            };
+            file.log(&self.line(&used, act, session))?;
+            self.report_use(&used, session, deadline).await;
+            return Ok(Some(used));
+        }
+        Ok(None)
+    }
+
+    /// The grant of a stored decision about `signed`, with these devices in force.
+    fn verify(
+        &self,
+        stored: &StoredGrant,
+        signed: &PlainArtifact,
+        devices: &[DeviceTrust],
+    ) -> Result<Grant, e2e::Error> {
+        let damaged = || e2e::Error::NoGrant("its record is damaged");
+        let own = OwnRequest::of(signed, self.id.clone());
+        let accepted_at = stored.accepted_at().ok_or_else(damaged)?;
+        let node = wire::parse(stored.decision.as_bytes()).map_err(|_| damaged())?;
+        let devices: Vec<_> = devices.iter().collect();
+        let now = self.clock.now();
+        if accepted_at > now {
+            return Err(e2e::Error::NoGrant("it is from the future"));
+        }
+        accept_again(&node, &own, &self.keys, &devices, (accepted_at, now))
+    }
+
+    /// What is logged and nothing more: no command, no path.
+    fn line(&self, used: &UsedGrant, act: &GrantSubject, session: Option<&SessionId>) -> Value {
+        json!({
+            "at": self.clock.now(),
+            "grant": used.request_id,
+            "approverId": used.approver,
+            "match": kind(&used.grant.matches),
+            "until": used.grant.until,
+            "tool": act.tool(),
+            "act": act.hash(),
+            "sessionId": session,
+        })
+    }
+
+    /// For people to read. The gateway cannot undo a grant by not taking the report; the log has it either way.
+    async fn report_use(&self, used: &UsedGrant, session: Option<&SessionId>, deadline: Instant) {
+        let payload = json!({
+            "kind": "grant.use",
+            "requestId": used.request_id,
+            "approverId": used.approver,
+            "match": kind(&used.grant.matches),
+            "until": used.grant.until,
+        });
+        let own = match session {
+            Some(session) => Ok(session.clone()),
+            None => self.session("grant", &used.request_id),
+        };
+        if let Ok(session) = own {
+            let deadline = deadline.min(Instant::now() + REPORT_TIMEOUT);
+            let _unreported = self.snapshot(&session, &payload, deadline).await;
+        }
+    }
+
+    /// The grants that are kept, verified as far as this is possible without the gateway.
+    pub fn grants(&self) -> Result<Vec<KeptGrant>, ClientError> {
+        let grants = self.grant_file().load()?;
+        let list = grants.into_iter().map(|stored| {
+            let trust = self.known_trust(&stored.approver_id)?;
+            let damaged = e2e::Error::NoGrant("its record is damaged");
+            let signed = stored.artifact();
+            let act = signed.as_ref().and_then(GrantSubject::of_artifact);
+            let standing = match &signed {
+                Some(signed) => self.verify(&stored, signed, trust.as_slice()),
+                None => Err(damaged),
+            };
+            Ok(KeptGrant {
+                standing,
+                request_id: stored.request_id,
+                approver: stored.approver_id,
+                accepted_at: stored.accepted_at,
+                session: stored.session_id,
+                act: act.map(|(act, _)| act),
+            })
+        });
+        list.collect()
+    }
+
+    /// Forgets the grant that was given with this request.
+    pub fn delete_grant(&self, request_id: &str) -> Result<(), ClientError> {
+        self.retain(|grant| grant.request_id != request_id)
+    }
+
+    /// Forgets every grant, also those of a file that cannot be read.
+    pub fn delete_all_grants(&self) -> Result<(), ClientError> {
+        self.grant_file().remove()
+    }
+
+    /// The session and how long a grant lasts are read from what was signed.
+    pub(super) fn delete_session_grants(&self, session: &SessionId) -> Result<(), ClientError> {
+        let mut ended = Vec::new();
+        for stored in self.grant_file().load()? {
+            let signed = stored.artifact();
+            let own = signed.as_ref().and_then(GrantSubject::of_artifact);
+            let (Some(signed), Some((_, Some(own)))) = (signed, own) else {
+                continue;
+            };
+            let trust = self.known_trust(&stored.approver_id)?;
+            let standing = self.verify(&stored, &signed, trust.as_slice());
+            let lasts_longer = standing.is_ok_and(|grant| !grant.session_only);
+            if own == *session && !lasts_longer {
+                ended.push(stored.request_id);
+            }
+        }
+        self.retain(|grant| !ended.contains(&grant.request_id))
+    }
+
+    /// An approver's devices, as far as this enforcer knows.
+    fn known_trust(&self, approver: &str) -> Result<Option<DeviceTrust>, ClientError> {
+        let own = self.approvers.iter().find(|record| record.id == approver);
+        let trust = own.map(|record| record.trust(self.tenant.clone()));
+        Ok(trust.transpose()?)
+    }
+
+    fn retain(&self, keep: impl Fn(&StoredGrant) -> bool) -> Result<(), ClientError> {
+        let file = self.grant_file();
+        // Most often there are none: nothing is created for that.
+        if file.load()?.is_empty() {
+            return Ok(());
+        }
+        file.update(self.clock.now(), |grants| grants.retain(keep))
+    }
+}
+
+fn kind(matches: &GrantMatch) -> &'static str {
+    match matches {
+        GrantMatch::Same => "same",
+        GrantMatch::Prefix(_) => "prefix",
+    }
+}

@@ -1,0 +1,194 @@
+//! Pairing from the enforcer's side: it makes the offer, prints how to reach it, and pins whoever proves to have seen it.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+use zeroize::Zeroizing;
+
+use super::{CALL_TIMEOUT, Enforcer};
+use crate::error::ClientError;
+use crate::gateway::{GatewayCall, path};
+use crate::profile::ApproverRecord;
+use crate::random;
+use countersign_e2e::{
+    DeviceTrust, EnforcerBundle, Fingerprint, PairingAnswer, PairingLink, PairingSecret,
+    PinnedDevice, ReceivedAnswer, receive_answer,
+};
+use countersign_protocol::id::{ApproverId, TextId as _};
+use countersign_protocol::pairing::{Nonce, PairingCode};
+use countersign_protocol::timestamp::Timestamp;
+
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+const PAIRING_TIMEOUT: Duration = Duration::from_secs(15 * 60);
+
+/// An attempt at pairing that waits for a device.
+pub struct PairingAttempt {
+    offer: EnforcerBundle,
+    link: PairingLink,
+    nonce: Nonce,
+    expires_at: Timestamp,
+}
+
+impl PairingAttempt {
+    /// For a person to type.
+    pub fn code(&self) -> PairingCode {
+        self.link.code
+    }
+
+    /// For a person to open, with the secret in it.
+    pub fn link(&self, page: &str) -> Zeroizing<String> {
+        self.link.expose(page)
+    }
+
+    pub fn expires_at(&self) -> Timestamp {
+        self.expires_at
+    }
+}
+
+/// What a device answered. Nothing is pinned yet.
+pub struct PairingCompletion {
+    received: ReceivedAnswer,
+    approver: ApproverId,
+    pairing: PairingToken,
+}
+
+/// Names a pairing at the gateway, which may still have to be undone.
+pub struct PairingToken(String);
+
+impl PairingCompletion {
+    pub fn approver(&self) -> &ApproverId {
+        &self.approver
+    }
+
+    pub fn split(self) -> (ReceivedAnswer, PairingToken) {
+        (self.received, self.pairing)
+    }
+}
+
+impl Enforcer {
+    pub async fn begin_pairing(
+        &self,
+        label: Option<&str>,
+        workspace: Option<&str>,
+    ) -> Result<PairingAttempt, ClientError> {
+        let offer = EnforcerBundle::new(&self.keys, self.id.clone(), &mut random)?.labelled(label);
+        let mut body = json!({ "enforcerId": self.id, "publicKey": offer.to_text()? });
+        for (member, text) in [("enforcerLabel", label), ("workspaceName", workspace)] {
+            if let Some(text) = text {
+                body[member] = text.into();
+            }
+        }
+        let call = GatewayCall::post("/v1/pairing/initiate", body.to_string());
+        let deadline = Instant::now() + CALL_TIMEOUT;
+        let answer = self.client.expect(&call, &[200], deadline).await?.json()?;
+        let text = |member: &str| answer[member].as_str().unwrap_or_default();
+        let expected = || ClientError::answer("a code, a nonce and when they expire");
+        Ok(PairingAttempt {
+            link: PairingLink {
+                code: PairingCode::parse(text("code")).ok_or_else(expected)?,
+                secret: PairingSecret::generate(&mut random)?,
+                fingerprint: Fingerprint::of(&offer)?,
+            },
+            offer,
+            nonce: Nonce::parse(text("nonce")).ok_or_else(expected)?,
+            expires_at: Timestamp::parse(text("expiresAt")).ok_or_else(expected)?,
+        })
+    }
+
+    /// Waits until a device has answered; `None` if the code expires before. The attempt is used up, since a second answer would
+    /// be a second guess.
+    pub async fn wait_for_answer(
+        &self,
+        attempt: PairingAttempt,
+    ) -> Result<Option<PairingCompletion>, ClientError> {
+        let call = GatewayCall::get(path(&["v1", "pairing", "status", attempt.nonce.as_str()]));
+        // Whatever the gateway says about when the code expires.
+        let until = Instant::now() + PAIRING_TIMEOUT;
+        loop {
+            let deadline = Instant::now() + CALL_TIMEOUT;
+            let status = self.client.expect(&call, &[200], deadline).await?.json()?;
+            match status["status"].as_str() {
+                Some("completed") => return self.receive(attempt, &status).await.map(Some),
+                Some("expired") => return Ok(None),
+                _ if attempt.expires_at <= self.clock.now() || until <= Instant::now() => {
+                    return Ok(None);
+                }
+                _ => sleep(POLL_INTERVAL).await,
+            }
+        }
+    }
+
+    async fn receive(
+        &self,
+        attempt: PairingAttempt,
+        status: &Value,
+    ) -> Result<PairingCompletion, ClientError> {
+        let text = |member: &str| status[member].as_str().unwrap_or_default();
+        let expected = || ClientError::answer("an approver and its key");
+        let approver = ApproverId::parse(text("approverId")).ok_or_else(expected)?;
+        // It is there while the pairing is in force.
+        let Some(routing_token) = status["routingToken"].as_str().map(str::to_owned) else {
+            let approver = approver.to_string();
+            return Err(ClientError::Unpaired { approver });
+        };
+        let answer = PairingAnswer::parse(text("publicKey"));
+        let received = answer.and_then(|answer| {
+            let (offer, secret) = (attempt.offer, attempt.link.secret);
+            receive_answer(&offer, &secret, &attempt.nonce, &approver, answer)
+        });
+        match received {
+            Ok(received) => Ok(PairingCompletion {
+                received,
+                approver,
+                pairing: PairingToken(routing_token),
+            }),
+            Err(error) => {
+                // The gateway may be the one that interferes: whether it revokes the pairing changes nothing here.
+                let _unpaired = self.revoke_pairing(&routing_token).await;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Pins the device of a completed pairing. To be called once its proof was right, or a person has compared the digits.
+    pub fn pin(
+        &mut self,
+        device: &PinnedDevice,
+        PairingToken(routing_token): PairingToken,
+    ) -> Result<(), ClientError> {
+        let (now, tenant) = (self.clock.now(), self.tenant.clone());
+        let mut record = ApproverRecord {
+            id: device.approver().to_string(),
+            paired_at: now.to_string(),
+            routing_token,
+            checked_at: String::new(),
+            devices: Vec::new(),
+            revoked: Vec::new(),
+            added_by: BTreeMap::new(),
+        };
+        self.update(|records| {
+            let trust = match records.iter().find(|known| known.id == record.id) {
+                // Paired again: what was revoked stays revoked, and devices that are in force go on.
+                Some(known) => {
+                    let mut trust = known.trust(tenant)?;
+                    trust.pin(device)?;
+                    trust
+                }
+                None => DeviceTrust::pinned(tenant, device),
+            };
+            record.remember(&trust, now)?;
+            // So that the other devices of the approver are found before the first request.
+            record.checked_at.clear();
+            records.retain(|known| known.id != record.id);
+            records.push(record);
+            Ok(())
+        })
+    }
+
+    /// Gives up a pairing whose digits differ.
+    pub async fn abort(&self, PairingToken(token): PairingToken) -> Result<(), ClientError> {
+        self.revoke_pairing(&token).await
+    }
+}

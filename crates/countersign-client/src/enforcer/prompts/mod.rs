@@ -1,0 +1,250 @@
+//! Prompts: what an approver writes to an agent. Only what a pinned device encrypted for this enforcer ever reaches the agent,
+//! and only once. Everything else is acknowledged as rejected, so that the sender learns of it.
+
+mod taken;
+
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use self::taken::{PromptClaim, TakenFile};
+use super::Enforcer;
+use crate::error::ClientError;
+use crate::gateway::{GatewayCall, path};
+use crate::wire;
+use countersign_e2e::{
+    self as e2e, Ciphertext, OpenedPrompt, PromptContext, SealPurpose, open_prompt,
+};
+use countersign_protocol::canonical::Sha256Hex;
+use countersign_protocol::id::{ApproverId, RequestId, SessionId, TextId as _};
+use countersign_protocol::json::{self as strict, JsonNode};
+
+/// More than the gateway sends at once.
+const MAX_PROMPTS: usize = 64;
+
+/// A prompt for the agent.
+#[derive(Debug, Clone)]
+pub struct TakenPrompt {
+    pub approver: ApproverId,
+    pub opened: OpenedPrompt,
+}
+
+/// What the gateway shows beside a prompt.
+struct OfferedPrompt<'n, 'a> {
+    request_id: RequestId,
+    hash: Sha256Hex,
+    approver: Option<ApproverId>,
+    ciphertext: Option<&'n JsonNode<'a>>,
+}
+
+impl<'n, 'a> OfferedPrompt<'n, 'a> {
+    /// `None` if it cannot even be rejected.
+    fn read(item: &'n JsonNode<'a>) -> Option<Self> {
+        let message = wire::PushedMessage::read(item).ok()?;
+        let sender = item.as_object()?.get("sender")?.as_object()?;
+        let body = message.body.as_object()?;
+        let approver = sender.get("approverId").and_then(JsonNode::as_str);
+        (message.msg_type == "prompt.send").then_some(())?;
+        Some(Self {
+            request_id: message.request_id,
+            hash: Sha256Hex::parse(body.get("promptHash")?.as_str()?)?,
+            approver: approver.and_then(ApproverId::parse),
+            ciphertext: body.get("ciphertext"),
+        })
+    }
+}
+
+impl Enforcer {
+    /// The prompts that wait for this session of the agent, or for any, oldest first. Each is given once, to one caller.
+    pub async fn take_prompts(
+        &mut self,
+        session: Option<&SessionId>,
+        deadline: Instant,
+    ) -> Result<Vec<TakenPrompt>, ClientError> {
+        let waiting = self.authentic_prompts(session, deadline).await?;
+        let mut taken = Vec::new();
+        for prompt in waiting {
+            if self.take_prompt(&prompt, deadline).await? {
+                taken.push(prompt);
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Rejects the prompts that wait for this session of the agent, or for any, because the agent has no way to take them.
+    pub async fn refuse_prompts(
+        &mut self,
+        session: Option<&SessionId>,
+        reason: &str,
+        deadline: Instant,
+    ) -> Result<usize, ClientError> {
+        let waiting = self.authentic_prompts(session, deadline).await?;
+        for TakenPrompt { opened, .. } in &waiting {
+            let (id, hash) = (opened.prompt.request_id(), opened.prompt.hash());
+            self.reject_prompt(id, hash, reason, deadline).await?;
+        }
+        Ok(waiting.len())
+    }
+
+    async fn authentic_prompts(
+        &mut self,
+        session: Option<&SessionId>,
+        deadline: Instant,
+    ) -> Result<Vec<TakenPrompt>, ClientError> {
+        let mut call = path(&["v1", "enforcers", self.id.as_str(), "prompts"]);
+        if let Some(session) = session {
+            let mut query = form_urlencoded::Serializer::new(String::new());
+            query.append_pair("sessionId", session.as_str());
+            call = format!("{call}?{}", query.finish());
+        }
+        let answer = (self
+            .client
+            .expect(&GatewayCall::get(call), &[200], deadline))
+        .await?;
+        let node = wire::parse(&answer.body)?;
+        let items = node.as_object().and_then(|object| object.get("items"));
+        let Some(strict::JsonValue::Array(items)) = items.map(|node| &node.value) else {
+            return Err(ClientError::answer("a list of prompts"));
+        };
+        let mut authentic = Vec::new();
+        for offered in items
+            .iter()
+            .take(MAX_PROMPTS)
+            .filter_map(OfferedPrompt::read)
+        {
+            match self.open_offered(&offered, deadline).await? {
+                Ok(prompt) => {
+                    let wanted = prompt.opened.prompt.session_id();
+                    // Another session's waits for that one.
+                    if wanted.is_none() || wanted == session.map(SessionId::as_str) {
+                        authentic.push(prompt);
+                    }
+                }
+                Err(reason) => {
+                    let (id, hash) = (&offered.request_id, offered.hash);
+                    self.reject_prompt(id, hash, &reason, deadline).await?;
+                }
+            }
+        }
+        Ok(authentic)
+    }
+
+    /// The prompt, or why it is not one for this agent.
+    async fn open_offered(
+        &mut self,
+        offered: &OfferedPrompt<'_, '_>,
+        deadline: Instant,
+    ) -> Result<Result<TakenPrompt, String>, ClientError> {
+        let (Some(ciphertext), Some(approver)) = (offered.ciphertext, &offered.approver) else {
+            return Ok(Err(
+                "this enforcer takes only encrypted prompts of approvers".to_owned(),
+            ));
+        };
+        let ciphertext = match Ciphertext::parse(SealPurpose::Prompt, ciphertext) {
+            Ok(ciphertext) => ciphertext,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let context = PromptContext {
+            request_id: offered.request_id.clone(),
+            prompt_hash: offered.hash,
+            approver_id: approver.clone(),
+            enforcer_id: self.id.clone(),
+        };
+        let asked = [approver.to_string()];
+        let mut opened = Err(e2e::Error::OtherApprover);
+        for again in [false, true] {
+            let devices = match self.devices_of(&asked, again, deadline).await {
+                Err(ClientError::Unpaired { .. }) => Vec::new(),
+                devices => devices?,
+            };
+            let Some(trust) = devices.first() else {
+                return Ok(Err("this enforcer is not paired with its sender".to_owned()));
+            };
+            opened = open_prompt(&self.keys, &self.id, trust, &context, &ciphertext);
+            // The device may have been added since the list was read.
+            if !matches!(opened, Err(e2e::Error::UnknownDevice(_))) {
+                break;
+            }
+        }
+        let approver = approver.clone();
+        Ok(match opened {
+            Ok(opened) => Ok(TakenPrompt { approver, opened }),
+            Err(error) => Err(error.to_string()),
+        })
+    }
+
+    /// Whether this program is the one that passes it on.
+    async fn take_prompt(
+        &self,
+        taken: &TakenPrompt,
+        deadline: Instant,
+    ) -> Result<bool, ClientError> {
+        let prompt = &taken.opened.prompt;
+        let (id, hash) = (prompt.request_id(), prompt.hash());
+        let own = self.clock.operation_id().to_string();
+        let known = (id.as_str(), prompt.created_at());
+        let claimed = TakenFile::beside(&self.file).claim(known, &own, self.clock.now())?;
+        let (claim, is_own) = match claimed {
+            PromptClaim::Taken => (own, true),
+            // Acknowledged as whoever took it would, who may have been stopped in between.
+            PromptClaim::Again(claim) => (claim, false),
+            PromptClaim::TooOld => {
+                let rejected = self.reject_prompt(id, hash, "it is too old", deadline);
+                return rejected.await.map(|()| false);
+            }
+            PromptClaim::FromTheFuture => {
+                let rejected = self.reject_prompt(id, hash, "it is from the future", deadline);
+                return rejected.await.map(|()| false);
+            }
+        };
+        // The first acknowledgement stands, and the answer shows it: an enforcer on another machine may have been faster.
+        let claim = json!({ "claim": claim });
+        let told = self.acknowledge_prompt(id, hash, "delivered", &claim, deadline);
+        match told.await {
+            Ok(standing) => {
+                let first = standing["status"] == "delivered" && standing["details"] == claim;
+                Ok(is_own && first)
+            }
+            // It is authentic, and taken here: the next call acknowledges it.
+            Err(error) if error.is_unavailable() => Ok(is_own),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn reject_prompt(
+        &self,
+        id: &RequestId,
+        hash: Sha256Hex,
+        reason: &str,
+        deadline: Instant,
+    ) -> Result<(), ClientError> {
+        let details = json!({ "reason": reason });
+        let told = self.acknowledge_prompt(id, hash, "rejected", &details, deadline);
+        told.await.map(drop)
+    }
+
+    /// What stands then, or nothing if the prompt has ended otherwise.
+    async fn acknowledge_prompt(
+        &self,
+        id: &RequestId,
+        hash: Sha256Hex,
+        status: &str,
+        details: &Value,
+        deadline: Instant,
+    ) -> Result<Value, ClientError> {
+        let body = json!({
+            "requestId": id,
+            "promptHash": hash.to_string(),
+            "status": status,
+            "ackAt": self.clock.now(),
+            "details": details,
+        });
+        let (clock, sender) = (&self.clock, self.sender());
+        let envelope = wire::envelope(clock, "prompt.ack", id, sender, &body.to_string())?;
+        let call = GatewayCall::post("/v1/prompt", envelope);
+        let answer = (self.client.expect(&call, &[200, 404, 409], deadline)).await?;
+        match answer.status {
+            200 => answer.json(),
+            _ => Ok(Value::Null),
+        }
+    }
+}

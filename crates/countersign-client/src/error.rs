@@ -1,0 +1,156 @@
+//! Why a call to the gateway came to nothing. Messages are for the person at the terminal; whatever the gateway wrote is made
+//! visible first, since it may be hostile.
+
+use std::path::PathBuf;
+
+use super::profile::ProfileError;
+use super::visible::visible;
+use countersign_e2e as e2e;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    #[error("{0}")]
+    Address(String),
+    #[error("the gateway at {url} cannot be reached: {cause}")]
+    Unreachable { url: String, cause: String },
+    #[error("the gateway at {url} gave no answer in time")]
+    Slow { url: String },
+    #[error("the gateway refused this: {0}")]
+    Refused(GatewayRefusal),
+    #[error("the gateway's answer is not what was expected: {0}")]
+    Answer(String),
+    #[error("the pairing with {} has been revoked; pair again: countersign pair", visible(.approver))]
+    Unpaired { approver: String },
+    #[error(
+        "this is no invitation; copy all of the link that your administrator sent, from the page's address to its end"
+    )]
+    Invitation,
+    #[error(
+        "the gateway does not know this invitation: it was used, has expired or was withdrawn; ask for a new one"
+    )]
+    NoSuchInvitation,
+    #[error(
+        "the profile already has this role; join into another one with --profile NAME, or give up its keys with --replace"
+    )]
+    RolesTaken,
+    #[error(
+        "the gateway does not know this code: it has expired or was used; start the pairing again"
+    )]
+    NoSuchCode,
+    #[error(
+        "{0} is paired already, with another key: if the enforcer was set up anew, pair it again with --replace; otherwise someone takes its place"
+    )]
+    KnownWithOtherKey(String),
+    #[error("this cannot be approved: {0}")]
+    NotApprovable(String),
+    #[error("{0}")]
+    Choice(&'static str),
+    #[error(
+        "the gateway says that somebody has decided this already, perhaps on another device; you have signed and sent your decision, and it may still take effect"
+    )]
+    AlreadyDecided,
+    #[error(
+        "the gateway says that this request no longer waits; you have signed and sent your decision, and it may still take effect"
+    )]
+    GoneAfterSigning,
+    #[error(
+        "the gateway says that the signature of this device does not count; you have signed and sent your decision, and it may still take effect"
+    )]
+    RefusedAfterSigning,
+    #[error(
+        "the gateway says that this request has expired; you have signed and sent your decision, and it may still take effect"
+    )]
+    ExpiredAfterSigning,
+    #[error("this request no longer waits for a decision")]
+    NoLongerPending,
+    #[error(
+        "this device is not in force, so its signature does not count; bring it into force: countersign join"
+    )]
+    DeviceNotInForce,
+    #[error("this device was revoked; join again with a new invitation and --replace")]
+    DeviceRevoked,
+    #[error(
+        "all devices of this approver were revoked, so none can add this one; an administrator has to reset them"
+    )]
+    NoDeviceInForce,
+    #[error("the profile was given other keys meanwhile; try again")]
+    ProfileReplaced,
+    #[error(
+        "the grants in {path} are not used: {problem}; remove them: countersign grants forget --all"
+    )]
+    Grants { path: PathBuf, problem: String },
+    #[error("prompts are not taken, because {path} has to tell which were: {problem}")]
+    Prompts { path: PathBuf, problem: String },
+    #[error("this is no record of a decision: {0}")]
+    Record(String),
+    #[error(transparent)]
+    Crypto(#[from] e2e::Error),
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+}
+
+impl ClientError {
+    pub(super) fn answer(expected: impl std::fmt::Display) -> Self {
+        Self::Answer(visible(&expected.to_string()))
+    }
+
+    /// Whether the gateway is away, rather than of another opinion.
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::Slow { .. } => true,
+            Self::Refused(refusal) => refusal.status >= 500 || refusal.status == 429,
+            _ => false,
+        }
+    }
+
+    pub(super) fn is_refusal(&self, status: u16) -> bool {
+        matches!(self, Self::Refused(refusal) if refusal.status == status)
+    }
+
+    pub fn code(&self) -> Option<&str> {
+        match self {
+            Self::Refused(refusal) => Some(&refusal.code),
+            _ => None,
+        }
+    }
+}
+
+/// An `error` of the gateway, as an Envelope or as plain JSON.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GatewayRefusal {
+    pub status: u16,
+    /// Without the protocol's prefix, such as `NOT_FOUND`.
+    pub code: String,
+    pub message: String,
+    pub expected: Option<String>,
+}
+
+impl GatewayRefusal {
+    pub(super) fn read(status: u16, body: &[u8]) -> Self {
+        let value: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+        let error = value.get("body").unwrap_or(&value);
+        let text = |member: &serde_json::Value| member.as_str().map(visible);
+        let code = text(&error["code"]).unwrap_or_default();
+        Self {
+            status,
+            code: (code.split_once("_ERR_")).map_or(code.clone(), |(_, code)| code.to_owned()),
+            message: text(&error["message"]).unwrap_or_else(|| format!("status {status}")),
+            expected: text(&error["details"]["expected"]),
+        }
+    }
+}
+
+impl std::fmt::Display for GatewayRefusal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)?;
+        // Most messages end with it.
+        let expected = self.expected.as_deref();
+        if let Some(expected) = expected.filter(|text| !self.message.contains(text)) {
+            write!(f, "; expected {expected}")?;
+        }
+        if !self.code.is_empty() {
+            write!(f, " ({} {})", self.status, self.code)?;
+        }
+        Ok(())
+    }
+}
