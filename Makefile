@@ -81,13 +81,15 @@ check-sqlx: postgres ## Check that .sqlx matches the queries and the migrations.
 	scripts/prepare --check
 
 .PHONY: check-page
-check-page: ## Check the types of the approvers' page, and that it has no unused names.
+check-page: ## Check the approvers' page: its types, unused names, format and lints.
 	@scripts/install node tsc
 	tsc --project web
+	@scripts/biome ci || { [ $$? = 75 ] && echo 'warning: Biome could not be fetched, so the page was not linted' >&2; }
 
 .PHONY: fmt
 fmt: ## Format the code.
 	$(CARGO) fmt --all
+	scripts/biome check --write
 
 .PHONY: prepare
 prepare: postgres ## Regenerate .sqlx after a query or a migration has changed.

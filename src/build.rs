@@ -63,5 +63,5 @@ fn list(page: &Path, directory: &Path, names: &mut Vec<String>) -> BuildResult<(
 
 /// Read by the compiler and the tests, not by browsers.
 fn is_for_tools(name: &str) -> bool {
-    name.ends_with(".d.ts") || ["package.json", "tsconfig.json"].contains(&name)
+    name.ends_with(".d.ts") || ["biome.json", "package.json", "tsconfig.json"].contains(&name)
 }

@@ -1,14 +1,20 @@
 // Starts the page: opens what this browser keeps, then shows the view that the address names.
 
-import { Approver } from './core/approver.js';
-import { Problem } from './core/problem.js';
-import { texts } from './texts.js';
-import { announce } from './ui/announce.js';
-import { closeDialogs } from './ui/dialog.js';
-import { listenToKeys } from './ui/keyboard.js';
-import { button, emptyPage, errorText, linkButton, waiting } from './ui/parts.js';
-import { Shell } from './ui/shell.js';
-import { applyTheme } from './ui/theme.js';
+import { Approver } from "./core/approver.js";
+import { Problem } from "./core/problem.js";
+import { texts } from "./texts.js";
+import { announce } from "./ui/announce.js";
+import { closeDialogs } from "./ui/dialog.js";
+import { listenToKeys } from "./ui/keyboard.js";
+import {
+	button,
+	emptyPage,
+	errorText,
+	linkButton,
+	waiting,
+} from "./ui/parts.js";
+import { Shell } from "./ui/shell.js";
+import { applyTheme } from "./ui/theme.js";
 
 /** @typedef {import('./ui/view.js').View} View */
 /** @typedef {import('./ui/view.js').Context} Context */
@@ -24,208 +30,252 @@ const JUDGE_AFTER_MS = 500;
 
 /** @type {Record<string, Route>} */
 const ROUTES = {
-  welcome: { tab: null, open: true, load: () => import('./views/welcome.js') },
-  join: { tab: null, open: true, load: () => import('./views/join.js') },
-  signin: { tab: null, open: true, load: () => import('./views/signin.js') },
-  pair: { tab: 'agents', load: () => import('./views/pair.js') },
-  device: { tab: 'devices', load: () => import('./views/device.js') },
-  inbox: { tab: 'inbox', load: () => import('./views/inbox.js') },
-  request: { tab: 'inbox', load: () => import('./views/request.js') },
-  agents: { tab: 'agents', load: () => import('./views/agents.js') },
-  agent: { tab: 'agents', load: () => import('./views/agent.js') },
-  history: { tab: 'history', load: () => import('./views/history.js') },
-  devices: { tab: 'devices', load: () => import('./views/devices.js') },
-  settings: { tab: 'settings', load: () => import('./views/settings.js') },
+	welcome: { tab: null, open: true, load: () => import("./views/welcome.js") },
+	join: { tab: null, open: true, load: () => import("./views/join.js") },
+	signin: { tab: null, open: true, load: () => import("./views/signin.js") },
+	pair: { tab: "agents", load: () => import("./views/pair.js") },
+	device: { tab: "devices", load: () => import("./views/device.js") },
+	inbox: { tab: "inbox", load: () => import("./views/inbox.js") },
+	request: { tab: "inbox", load: () => import("./views/request.js") },
+	agents: { tab: "agents", load: () => import("./views/agents.js") },
+	agent: { tab: "agents", load: () => import("./views/agent.js") },
+	history: { tab: "history", load: () => import("./views/history.js") },
+	devices: { tab: "devices", load: () => import("./views/devices.js") },
+	settings: { tab: "settings", load: () => import("./views/settings.js") },
 };
 
 class App {
-  #shell = new Shell();
-  /** @type {Approver | null} */
-  #approver = null;
-  /** @type {View | null} */
-  #view = null;
-  /** @type {(() => void)[]} */
-  #subscriptions = [];
-  /**
-   * Why this device does not count, if it does not.
-   * @type {Problem | 'waiting' | null}
-   */
-  #standing = null;
-  #turn = 0;
-  #title = '';
-  #answer = takeAnswer();
+	#shell = new Shell();
+	/** @type {Approver | null} */
+	#approver = null;
+	/** @type {View | null} */
+	#view = null;
+	/** @type {(() => void)[]} */
+	#subscriptions = [];
+	/**
+	 * Why this device does not count, if it does not.
+	 * @type {Problem | 'waiting' | null}
+	 */
+	#standing = null;
+	#turn = 0;
+	#title = "";
+	#answer = takeAnswer();
 
-  async start() {
-    window.addEventListener('hashchange', () => this.show());
-    listenToKeys(() => this.#view?.keys ?? {}, (hash) => this.go(hash));
-    this.#shell.main.append(waiting());
-    /** @type {Approver | null} */
-    let approver = null;
-    try {
-      approver = await Approver.open(place());
-      if (approver) this.#adopt(approver);
-    } catch (thrown) {
-      this.#shell.mark(null);
-      this.#fail(thrown);
-      return;
-    }
-    await this.show();
-    // What the first view does not need is loaded after it. Whoever joins or signs in meanwhile is judged there.
-    if (approver) setTimeout(() => this.#judge(), JUDGE_AFTER_MS);
-  }
+	async start() {
+		window.addEventListener("hashchange", () => this.show());
+		listenToKeys(
+			() => this.#view?.keys ?? {},
+			(hash) => this.go(hash),
+		);
+		this.#shell.main.append(waiting());
+		/** @type {Approver | null} */
+		let approver = null;
+		try {
+			approver = await Approver.open(place());
+			if (approver) this.#adopt(approver);
+		} catch (thrown) {
+			this.#shell.mark(null);
+			this.#fail(thrown);
+			return;
+		}
+		await this.show();
+		// What the first view does not need is loaded after it. Whoever joins or signs in meanwhile is judged there.
+		if (approver) setTimeout(() => this.#judge(), JUDGE_AFTER_MS);
+	}
 
-  /** @param {Approver} approver */
-  #adopt(approver) {
-    this.#approver = approver;
-    this.#shell.identify(approver.identity);
-    this.#subscriptions = [
-      approver.inbox.subscribe(() => this.#status()),
-      // Here or in another tab.
-      approver.isLoggedOut.subscribe((isLoggedOut) => {
-        if (isLoggedOut) this.#leave();
-      }),
-    ];
-    approver.start();
-  }
+	/** @param {Approver} approver */
+	#adopt(approver) {
+		this.#approver = approver;
+		this.#shell.identify(approver.identity);
+		this.#subscriptions = [
+			approver.inbox.subscribe(() => this.#status()),
+			// Here or in another tab.
+			approver.isLoggedOut.subscribe((isLoggedOut) => {
+				if (isLoggedOut) this.#leave();
+			}),
+		];
+		approver.start();
+	}
 
-  #leave() {
-    closeDialogs();
-    this.#subscriptions.forEach((end) => end());
-    this.#subscriptions = [];
-    this.#approver = null;
-    this.#standing = null;
-    this.#shell.identify(null);
-    this.#shell.count(0);
-    this.#shell.warn(null);
-    this.go('#/welcome', true);
-  }
+	#leave() {
+		closeDialogs();
+		for (const end of this.#subscriptions) end();
+		this.#subscriptions = [];
+		this.#approver = null;
+		this.#standing = null;
+		this.#shell.identify(null);
+		this.#shell.count(0);
+		this.#shell.warn(null);
+		this.go("#/welcome", true);
+	}
 
-  async renewNotifications() {
-    await this.#approver?.renewNotifications();
-  }
+	async renewNotifications() {
+		await this.#approver?.renewNotifications();
+	}
 
-  /** Whether this device is in force. Being offline says nothing about that. */
-  async #judge() {
-    const approver = this.#approver;
-    try {
-      const enrolment = await approver?.enrol();
-      this.#standing = enrolment?.state === 'waiting' ? 'waiting' : null;
-    } catch (thrown) {
-      const isFinal = thrown instanceof Problem && (thrown.code === 'deviceRevoked' || thrown.code === 'noDeviceInForce');
-      this.#standing = isFinal ? thrown : null;
-    }
-    if (approver === this.#approver) this.#status();
-  }
+	/** Whether this device is in force. Being offline says nothing about that. */
+	async #judge() {
+		const approver = this.#approver;
+		try {
+			const enrolment = await approver?.enrol();
+			this.#standing = enrolment?.state === "waiting" ? "waiting" : null;
+		} catch (thrown) {
+			const isFinal =
+				thrown instanceof Problem &&
+				(thrown.code === "deviceRevoked" || thrown.code === "noDeviceInForce");
+			this.#standing = isFinal ? thrown : null;
+		}
+		if (approver === this.#approver) this.#status();
+	}
 
-  #status() {
-    const inbox = this.#approver?.inbox.value;
-    if (!inbox) return;
-    const waits = inbox.items.filter((item) => item.state === 'pending').length;
-    this.#shell.count(waits);
-    document.title = texts.title(this.#title || texts.product, waits);
-    const settings = { href: '#/settings', text: texts.connection.settings };
-    const isSigningIn = location.hash.startsWith('#/signin');
-    if (inbox.connection === 'refused' && this.#approver?.isSignIn) {
-      this.#shell.warn(isSigningIn ? null : texts.signIn.ended, { href: '#/signin', text: texts.signIn.again });
-    } else if (inbox.connection === 'refused') this.#shell.warn(texts.connection.refused, settings);
-    else if (this.#standing instanceof Problem) this.#shell.warn(texts.connection.revoked, settings);
-    else if (inbox.connection === 'offline') this.#shell.warn(texts.connection.offline);
-    else if (this.#standing === 'waiting' && !location.hash.startsWith('#/join')) this.#shell.warn(texts.connection.waiting, { href: '#/join', text: texts.connection.finish });
-    else this.#shell.warn(null);
-  }
+	#status() {
+		const inbox = this.#approver?.inbox.value;
+		if (!inbox) return;
+		const waits = inbox.items.filter((item) => item.state === "pending").length;
+		this.#shell.count(waits);
+		document.title = texts.title(this.#title || texts.product, waits);
+		const settings = { href: "#/settings", text: texts.connection.settings };
+		const isSigningIn = location.hash.startsWith("#/signin");
+		if (inbox.connection === "refused" && this.#approver?.isSignIn) {
+			this.#shell.warn(isSigningIn ? null : texts.signIn.ended, {
+				href: "#/signin",
+				text: texts.signIn.again,
+			});
+		} else if (inbox.connection === "refused")
+			this.#shell.warn(texts.connection.refused, settings);
+		else if (this.#standing instanceof Problem)
+			this.#shell.warn(texts.connection.revoked, settings);
+		else if (inbox.connection === "offline")
+			this.#shell.warn(texts.connection.offline);
+		else if (
+			this.#standing === "waiting" &&
+			!location.hash.startsWith("#/join")
+		)
+			this.#shell.warn(texts.connection.waiting, {
+				href: "#/join",
+				text: texts.connection.finish,
+			});
+		else this.#shell.warn(null);
+	}
 
-  /**
-   * @param {string} hash
-   * @param {boolean} [replace]
-   */
-  go(hash, replace = false) {
-    if (location.hash === hash) this.show();
-    else if (replace) location.replace(hash);
-    else location.hash = hash;
-  }
+	/**
+	 * @param {string} hash
+	 * @param {boolean} [replace]
+	 */
+	go(hash, replace = false) {
+		if (location.hash === hash) this.show();
+		else if (replace) location.replace(hash);
+		else location.hash = hash;
+	}
 
-  /** @returns {{ route: Route | null, args: string[] }} */
-  #address() {
-    const [name, ...args] = location.hash.replace(/^#\/?/, '').split('/').map(decode);
-    const known = Object.hasOwn(ROUTES, name || 'inbox') ? ROUTES[name || 'inbox'] : null;
-    if (!this.#approver && !known?.open) return { route: ROUTES.welcome, args: [name, ...args] };
-    if (name === 'agents' && args.length > 0) return { route: ROUTES.agent, args };
-    return { route: known, args };
-  }
+	/** @returns {{ route: Route | null, args: string[] }} */
+	#address() {
+		const [name, ...args] = location.hash
+			.replace(/^#\/?/, "")
+			.split("/")
+			.map(decode);
+		const known = Object.hasOwn(ROUTES, name || "inbox")
+			? ROUTES[name || "inbox"]
+			: null;
+		if (!this.#approver && !known?.open)
+			return { route: ROUTES.welcome, args: [name, ...args] };
+		if (name === "agents" && args.length > 0)
+			return { route: ROUTES.agent, args };
+		return { route: known, args };
+	}
 
-  async show() {
-    const turn = ++this.#turn;
-    closeDialogs();
-    const { route, args } = this.#address();
-    this.#view?.dispose?.();
-    this.#view = null;
-    /** @type {Context} */
-    const context = {
-      approver: this.#approver,
-      place: place(),
-      args,
-      go: (hash, replace) => this.go(hash, replace),
-      joined: (approver) => {
-        this.#adopt(approver);
-        void this.#judge();
-      },
-      answer: () => {
-        const answer = this.#answer;
-        this.#answer = null;
-        return answer;
-      },
-      enrolled: () => this.#judge(),
-    };
-    try {
-      const loaded = route && (await route.load());
-      const view = loaded && (await loaded.view(context));
-      if (turn !== this.#turn) {
-        view?.dispose?.();
-        return;
-      }
-      this.#shell.mark(route?.tab ?? (this.#approver ? 'inbox' : null));
-      this.#present(view ?? missing());
-    } catch (thrown) {
-      if (turn === this.#turn) this.#fail(thrown);
-    }
-  }
+	async show() {
+		const turn = ++this.#turn;
+		closeDialogs();
+		const { route, args } = this.#address();
+		this.#view?.dispose?.();
+		this.#view = null;
+		/** @type {Context} */
+		const context = {
+			approver: this.#approver,
+			place: place(),
+			args,
+			go: (hash, replace) => this.go(hash, replace),
+			joined: (approver) => {
+				this.#adopt(approver);
+				void this.#judge();
+			},
+			answer: () => {
+				const answer = this.#answer;
+				this.#answer = null;
+				return answer;
+			},
+			enrolled: () => this.#judge(),
+		};
+		try {
+			const loaded = route && (await route.load());
+			const view = loaded && (await loaded.view(context));
+			if (turn !== this.#turn) {
+				view?.dispose?.();
+				return;
+			}
+			this.#shell.mark(route?.tab ?? (this.#approver ? "inbox" : null));
+			this.#present(view ?? missing());
+		} catch (thrown) {
+			if (turn === this.#turn) this.#fail(thrown);
+		}
+	}
 
-  /** @param {View} view */
-  #present(view) {
-    this.#view = view;
-    this.#title = view.title;
-    document.title = texts.title(view.title, 0);
-    this.#status();
-    this.#shell.main.classList.toggle('wide', view.wide ?? false);
-    // Of a phone's screen all is needed then. (No `:has` in CSS: it makes every change of a long list slow.)
-    document.body.classList.toggle('reading', view.wide ?? false);
-    this.#shell.main.replaceChildren(view.element);
-    window.scrollTo(0, 0);
-    // Screen readers read the heading of the new view; the keyboard goes on from there.
-    view.element.querySelector('h1')?.focus({ preventScroll: true });
-    announce(view.title);
-  }
+	/** @param {View} view */
+	#present(view) {
+		this.#view = view;
+		this.#title = view.title;
+		document.title = texts.title(view.title, 0);
+		this.#status();
+		this.#shell.main.classList.toggle("wide", view.wide ?? false);
+		// Of a phone's screen all is needed then. (No `:has` in CSS: it makes every change of a long list slow.)
+		document.body.classList.toggle("reading", view.wide ?? false);
+		this.#shell.main.replaceChildren(view.element);
+		window.scrollTo(0, 0);
+		// Screen readers read the heading of the new view; the keyboard goes on from there.
+		view.element.querySelector("h1")?.focus({ preventScroll: true });
+		announce(view.title);
+	}
 
-  /** @param {unknown} thrown */
-  #fail(thrown) {
-    const again = button(texts.defect.reload, { kind: 'primary', on: () => location.reload() });
-    this.#present({ title: texts.defect.title, element: emptyPage('unknown', texts.defect.title, errorText(thrown), again) });
-  }
+	/** @param {unknown} thrown */
+	#fail(thrown) {
+		const again = button(texts.defect.reload, {
+			kind: "primary",
+			on: () => location.reload(),
+		});
+		this.#present({
+			title: texts.defect.title,
+			element: emptyPage(
+				"unknown",
+				texts.defect.title,
+				errorText(thrown),
+				again,
+			),
+		});
+	}
 }
 
 /** @returns {View} */
 function missing() {
-  const { title, text, action } = texts.noSuchPage;
-  return { title, element: emptyPage('unknown', title, text, linkButton(action, '#/inbox', 'primary')) };
+	const { title, text, action } = texts.noSuchPage;
+	return {
+		title,
+		element: emptyPage(
+			"unknown",
+			title,
+			text,
+			linkButton(action, "#/inbox", "primary"),
+		),
+	};
 }
 
 /** @param {string} part */
 function decode(part) {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
+	try {
+		return decodeURIComponent(part);
+	} catch {
+		return part;
+	}
 }
 
 /**
@@ -233,23 +283,38 @@ function decode(part) {
  * @returns {URLSearchParams | null}
  */
 function takeAnswer() {
-  const answer = new URLSearchParams(location.search);
-  if (!answer.has('state') || !(answer.has('code') || answer.has('error'))) return null;
-  history.replaceState(null, '', `${location.pathname}#/signin`);
-  return answer;
+	const answer = new URLSearchParams(location.search);
+	if (!answer.has("state") || !(answer.has("code") || answer.has("error")))
+		return null;
+	history.replaceState(null, "", `${location.pathname}#/signin`);
+	return answer;
 }
 
 /** A page that is hosted elsewhere says where the gateway is. @returns {import('./core/approver.js').Place} */
 function place() {
-  const named = document.querySelector('meta[name="countersign-gateways"]')?.getAttribute('content')?.split(/\s+/).filter(Boolean);
-  return named?.length ? { gateways: named } : {};
+	const named = document
+		.querySelector('meta[name="countersign-gateways"]')
+		?.getAttribute("content")
+		?.split(/\s+/)
+		.filter(Boolean);
+	return named?.length ? { gateways: named } : {};
 }
 
 /** What is loaded when it is needed. */
 function loadAll() {
-  return Promise.all([...Object.values(ROUTES).map((route) => route.load()), import('./views/patch.js'), import('./views/plan.js')]);
+	return Promise.all([
+		...Object.values(ROUTES).map((route) => route.load()),
+		import("./views/patch.js"),
+		import("./views/plan.js"),
+	]);
 }
 
 applyTheme();
 const app = new App();
-app.start().then(() => import('./keep.js')).then(({ keepPage }) => keepPage(loadAll)).catch(console.warn).then(() => app.renewNotifications()).catch(console.warn);
+app
+	.start()
+	.then(() => import("./keep.js"))
+	.then(({ keepPage }) => keepPage(loadAll))
+	.catch(console.warn)
+	.then(() => app.renewNotifications())
+	.catch(console.warn);

@@ -1,11 +1,11 @@
 // Keeps the page itself, so that it opens without a network, and shows notifications. What the gateway says is never kept here.
 
 // `keep.js` has the same name.
-const CACHE = 'countersign-page';
+const CACHE = "countersign-page";
 /** Their names change with their content. */
 const VERSIONED = /^page\/[0-9a-f]+\//;
 /** The page starts after it, so the kept one is used; `keep.js` fetches it anew. */
-const RELOAD = 'reload.js';
+const RELOAD = "reload.js";
 const OTHERS = /^$|^(manifest\.webmanifest|icon[^/]*\.(svg|png))$/;
 
 /**
@@ -14,27 +14,30 @@ const OTHERS = /^$|^(manifest\.webmanifest|icon[^/]*\.(svg|png))$/;
  */
 const worker = self;
 
-worker.addEventListener('install', () => worker.skipWaiting());
-worker.addEventListener('activate', (/** @type {any} */ event) => event.waitUntil(worker.clients.claim()));
+worker.addEventListener("install", () => worker.skipWaiting());
+worker.addEventListener("activate", (/** @type {any} */ event) =>
+	event.waitUntil(worker.clients.claim()),
+);
 
-worker.addEventListener('fetch', (/** @type {any} */ event) => {
-  const request = /** @type {Request} */ (event.request);
-  const [address] = request.url.split(/[?#]/);
-  const scope = /** @type {string} */ (worker.registration.scope);
-  if (request.method !== 'GET' || !address?.startsWith(scope)) return;
-  const name = address.slice(scope.length);
-  if (VERSIONED.test(name) || name === RELOAD) event.respondWith(keptFirst(request));
-  else if (OTHERS.test(name)) event.respondWith(networkFirst(request));
+worker.addEventListener("fetch", (/** @type {any} */ event) => {
+	const request = /** @type {Request} */ (event.request);
+	const [address] = request.url.split(/[?#]/);
+	const scope = /** @type {string} */ (worker.registration.scope);
+	if (request.method !== "GET" || !address?.startsWith(scope)) return;
+	const name = address.slice(scope.length);
+	if (VERSIONED.test(name) || name === RELOAD)
+		event.respondWith(keptFirst(request));
+	else if (OTHERS.test(name)) event.respondWith(networkFirst(request));
 });
 
 /** @param {Request} request */
 async function keptFirst(request) {
-  const cache = await caches.open(CACHE);
-  const kept = await cache.match(request, { ignoreVary: true });
-  if (kept) return kept;
-  const answer = await fetch(request);
-  if (answer.ok) await cache.put(request, answer.clone());
-  return answer;
+	const cache = await caches.open(CACHE);
+	const kept = await cache.match(request, { ignoreVary: true });
+	if (kept) return kept;
+	const answer = await fetch(request);
+	if (answer.ok) await cache.put(request, answer.clone());
+	return answer;
 }
 
 /**
@@ -43,53 +46,63 @@ async function keptFirst(request) {
  * @param {Request} request
  */
 async function networkFirst(request) {
-  try {
-    return await fetch(request);
-  } catch (error) {
-    const cache = await caches.open(CACHE);
-    const kept = await cache.match(request, { ignoreSearch: true, ignoreVary: true });
-    if (kept) return kept;
-    throw error;
-  }
+	try {
+		return await fetch(request);
+	} catch (error) {
+		const cache = await caches.open(CACHE);
+		const kept = await cache.match(request, {
+			ignoreSearch: true,
+			ignoreVary: true,
+		});
+		if (kept) return kept;
+		throw error;
+	}
 }
 
 // A notification says that something waits, and nothing of it: the gateway knows no more, and a locked screen may be seen by others.
 
 const NOTICES = {
-  waiting: 'A request waits for your decision.',
-  test: 'Notifications work on this device.',
-  changed: 'Open this page once, so that it can go on telling you of requests.',
+	waiting: "A request waits for your decision.",
+	test: "Notifications work on this device.",
+	changed: "Open this page once, so that it can go on telling you of requests.",
 };
 
 /** @param {keyof typeof NOTICES} type */
 function notify(type) {
-  const options = { body: NOTICES[type], tag: `countersign-${type}`, renotify: true, icon: 'icon.svg' };
-  return worker.registration.showNotification('Countersign', options);
+	const options = {
+		body: NOTICES[type],
+		tag: `countersign-${type}`,
+		renotify: true,
+		icon: "icon.svg",
+	};
+	return worker.registration.showNotification("Countersign", options);
 }
 
-worker.addEventListener('push', (/** @type {any} */ event) => {
-  // Browsers want something to be shown for every message, whatever it holds.
-  let type = 'waiting';
-  try {
-    type = event.data?.json()?.type;
-  } catch {
-    // Then it is not the gateway's.
-  }
-  event.waitUntil(notify(type === 'test' ? 'test' : 'waiting'));
+worker.addEventListener("push", (/** @type {any} */ event) => {
+	// Browsers want something to be shown for every message, whatever it holds.
+	let type = "waiting";
+	try {
+		type = event.data?.json()?.type;
+	} catch {
+		// Then it is not the gateway's.
+	}
+	event.waitUntil(notify(type === "test" ? "test" : "waiting"));
 });
 
 // Only the page has the credential to tell the gateway. It does when it is opened.
-worker.addEventListener('pushsubscriptionchange', (/** @type {any} */ event) => event.waitUntil(notify('changed')));
+worker.addEventListener("pushsubscriptionchange", (/** @type {any} */ event) =>
+	event.waitUntil(notify("changed")),
+);
 
-worker.addEventListener('notificationclick', (/** @type {any} */ event) => {
-  event.notification.close();
-  event.waitUntil(openInbox());
+worker.addEventListener("notificationclick", (/** @type {any} */ event) => {
+	event.notification.close();
+	event.waitUntil(openInbox());
 });
 
 async function openInbox() {
-  const inbox = new URL('./#/inbox', worker.registration.scope).href;
-  const [open] = await worker.clients.matchAll({ type: 'window' });
-  if (!open) return worker.clients.openWindow(inbox);
-  await open.focus();
-  return open.navigate(inbox);
+	const inbox = new URL("./#/inbox", worker.registration.scope).href;
+	const [open] = await worker.clients.matchAll({ type: "window" });
+	if (!open) return worker.clients.openWindow(inbox);
+	await open.focus();
+	return open.navigate(inbox);
 }

@@ -1,12 +1,19 @@
 // Artifacts, opened on this device. What is said about one in plain is believed only if its content agrees.
 
-import { fromBase64urlOf, sha256, toHex, utf8 } from './bytes.js';
-import { Reader, hashWithout, isId, isUuidOrUlid, isWithin, parseCanonical } from './canonical.js';
-import { readDeviceId } from './keys.js';
-import { isSigningKey } from './points.js';
-import { open, parseCiphertext } from './seal.js';
-import { Problem } from './problem.js';
-import { MAX_DEVICES } from './statements.js';
+import { fromBase64urlOf, sha256, toHex, utf8 } from "./bytes.js";
+import {
+	hashWithout,
+	isId,
+	isUuidOrUlid,
+	isWithin,
+	parseCanonical,
+	Reader,
+} from "./canonical.js";
+import { readDeviceId } from "./keys.js";
+import { isSigningKey } from "./points.js";
+import { Problem } from "./problem.js";
+import { open, parseCiphertext } from "./seal.js";
+import { MAX_DEVICES } from "./statements.js";
 
 /** @typedef {import('./json.js').Node} Node */
 /** @typedef {import('./keys.js').DeviceKeys} DeviceKeys */
@@ -14,18 +21,22 @@ import { MAX_DEVICES } from './statements.js';
 /** @typedef {import('./types.js').JsonObject} JsonObject */
 /** @typedef {import('./types.js').RequestedAction} RequestedAction */
 
-const WHAT = 'artifact';
+const WHAT = "artifact";
 const TYPES = /** @type {const} */ ([
-  'plan.review', 'task.review', 'patch.review', 'command.review', 'checkpoint.review',
+	"plan.review",
+	"task.review",
+	"patch.review",
+	"command.review",
+	"checkpoint.review",
 ]);
 const MAX_WORD_CHARS = 1_024;
 /** Captions are shown whole, on buttons: more than a few, or long ones, could hide the others. */
 const MAX_ACTIONS = 8;
 const MAX_CAPTION_CHARS = 80;
-const DEVICES = 'countersign.devices';
-const OUTCOME = 'countersign.outcome';
-const REPOSITORY = 'countersign.repository';
-const SALT = 'countersign.salt';
+const DEVICES = "countersign.devices";
+const OUTCOME = "countersign.outcome";
+const REPOSITORY = "countersign.repository";
+const SALT = "countersign.salt";
 const SALT_CHARS = 22;
 /** 16 bytes in base64url: what else stands there is shown. */
 const SALT_TEXT = /^[\w-]{22}$/;
@@ -55,17 +66,27 @@ const SALT_TEXT = /^[\w-]{22}$/;
  * @returns {Promise<Artifact>}
  */
 export async function openArtifact(keys, enforcer, context, ciphertext) {
-  agree(context.enforcerId === enforcer.enforcerId, 'enforcerId');
-  const own = { privateKey: keys.decryption, publicKey: keys.bundle.encryptionKey };
-  const parsed = parseCiphertext('artifact', ciphertext);
-  const known = { v: 1, ...context };
-  const content = await open(parsed, keys.bundle.deviceId, own, enforcer.encryptionKey, known);
-  const artifact = await parseArtifact(content);
-  if (artifact.hash !== context.artifactHash) throw Problem.of('contentHash', {});
-  agree(artifact.requestId === context.requestId, 'requestId');
-  agree(artifact.artifactType === context.artifactType, 'artifactType');
-  agree(artifact.expiresAt === context.expiresAt, 'expiresAt');
-  return artifact;
+	agree(context.enforcerId === enforcer.enforcerId, "enforcerId");
+	const own = {
+		privateKey: keys.decryption,
+		publicKey: keys.bundle.encryptionKey,
+	};
+	const parsed = parseCiphertext("artifact", ciphertext);
+	const known = { v: 1, ...context };
+	const content = await open(
+		parsed,
+		keys.bundle.deviceId,
+		own,
+		enforcer.encryptionKey,
+		known,
+	);
+	const artifact = await parseArtifact(content);
+	if (artifact.hash !== context.artifactHash)
+		throw Problem.of("contentHash", {});
+	agree(artifact.requestId === context.requestId, "requestId");
+	agree(artifact.artifactType === context.artifactType, "artifactType");
+	agree(artifact.expiresAt === context.expiresAt, "expiresAt");
+	return artifact;
 }
 
 /**
@@ -73,7 +94,7 @@ export async function openArtifact(keys, enforcer, context, ciphertext) {
  * @param {string} member
  */
 function agree(same, member) {
-  if (!same) throw Problem.of('mismatch', { member });
+	if (!same) throw Problem.of("mismatch", { member });
 }
 
 /**
@@ -82,10 +103,14 @@ function agree(same, member) {
  * @returns {Promise<Artifact>}
  */
 export async function parseArtifact(bytes) {
-  const node = parseCanonical(WHAT, bytes);
-  const artifact = { ...readArtifact(node), repository: await readRepository(node) };
-  if ((await hashWithout(node, 'artifactHash')) !== artifact.hash) throw Problem.of('contentHash', {});
-  return artifact;
+	const node = parseCanonical(WHAT, bytes);
+	const artifact = {
+		...readArtifact(node),
+		repository: await readRepository(node),
+	};
+	if ((await hashWithout(node, "artifactHash")) !== artifact.hash)
+		throw Problem.of("contentHash", {});
+	return artifact;
 }
 
 /**
@@ -93,36 +118,39 @@ export async function parseArtifact(bytes) {
  * @returns {Omit<Artifact, 'repository'>}
  */
 function readArtifact(node) {
-  const reader = new Reader(WHAT, node);
-  const requestId = reader.id('requestId');
-  const sessionId = reader.optionalString('sessionId');
-  if (!isUuidOrUlid(requestId)) throw reader.invalid('requestId', 'UUID | ULID');
-  if (sessionId !== null && !isUuidOrUlid(sessionId)) throw reader.invalid('sessionId', 'UUID | ULID');
-  const repoRef = reader.string('repoRef');
-  if (!isWithin(repoRef, MAX_WORD_CHARS)) throw reader.invalid('repoRef', `<= ${MAX_WORD_CHARS}`);
-  reader.oneOf('artifactHashAlg', ['SHA-256']);
-  reader.optionalObject('metadata');
-  const extensions = reader.optionalObject('extensions');
-  const actions = extensions === undefined ? [] : readActions(extensions);
-  const artifact = {
-    text: node.raw,
-    requestId,
-    artifactType: reader.oneOf('artifactType', TYPES),
-    hash: reader.hash('artifactHash'),
-    repoRef,
-    createdAt: reader.time('createdAt'),
-    expiresAt: reader.time('expiresAt'),
-    sessionId,
-    baseRevision: reader.optionalString('baseRevision'),
-    devices: readDevices(extensions),
-    outcomeKey: readOutcomeKey(extensions),
-    payload: toObject(reader.object('payload')),
-    rest: readRest(node),
-    actions: actions ?? [],
-    hasOddActions: actions === null,
-  };
-  reader.finish();
-  return artifact;
+	const reader = new Reader(WHAT, node);
+	const requestId = reader.id("requestId");
+	const sessionId = reader.optionalString("sessionId");
+	if (!isUuidOrUlid(requestId))
+		throw reader.invalid("requestId", "UUID | ULID");
+	if (sessionId !== null && !isUuidOrUlid(sessionId))
+		throw reader.invalid("sessionId", "UUID | ULID");
+	const repoRef = reader.string("repoRef");
+	if (!isWithin(repoRef, MAX_WORD_CHARS))
+		throw reader.invalid("repoRef", `<= ${MAX_WORD_CHARS}`);
+	reader.oneOf("artifactHashAlg", ["SHA-256"]);
+	reader.optionalObject("metadata");
+	const extensions = reader.optionalObject("extensions");
+	const actions = extensions === undefined ? [] : readActions(extensions);
+	const artifact = {
+		text: node.raw,
+		requestId,
+		artifactType: reader.oneOf("artifactType", TYPES),
+		hash: reader.hash("artifactHash"),
+		repoRef,
+		createdAt: reader.time("createdAt"),
+		expiresAt: reader.time("expiresAt"),
+		sessionId,
+		baseRevision: reader.optionalString("baseRevision"),
+		devices: readDevices(extensions),
+		outcomeKey: readOutcomeKey(extensions),
+		payload: toObject(reader.object("payload")),
+		rest: readRest(node),
+		actions: actions ?? [],
+		hasOddActions: actions === null,
+	};
+	reader.finish();
+	return artifact;
 }
 
 /**
@@ -130,18 +158,22 @@ function readArtifact(node) {
  * @param {Node} node
  */
 async function readRepository(node) {
-  const outer = new Reader(WHAT, node);
-  const repoRef = outer.string('repoRef');
-  const extensions = outer.optionalObject('extensions');
-  const hidden = extensions && new Reader(WHAT, extensions).optionalObject(REPOSITORY);
-  if (hidden === undefined) return repoRef;
-  const reader = new Reader(WHAT, hidden);
-  const [salt, text] = [reader.string('salt'), reader.string('text')];
-  reader.finish();
-  if ([...salt].length !== SALT_CHARS || !isWithin(text, MAX_WORD_CHARS)) throw outer.invalid('extensions', REPOSITORY);
-  const hash = toHex(await sha256(utf8(`countersign repository v1\n${salt}\n${text}`)));
-  if (repoRef !== `sha256:${hash}`) throw outer.invalid('repoRef', REPOSITORY);
-  return text;
+	const outer = new Reader(WHAT, node);
+	const repoRef = outer.string("repoRef");
+	const extensions = outer.optionalObject("extensions");
+	const hidden =
+		extensions && new Reader(WHAT, extensions).optionalObject(REPOSITORY);
+	if (hidden === undefined) return repoRef;
+	const reader = new Reader(WHAT, hidden);
+	const [salt, text] = [reader.string("salt"), reader.string("text")];
+	reader.finish();
+	if ([...salt].length !== SALT_CHARS || !isWithin(text, MAX_WORD_CHARS))
+		throw outer.invalid("extensions", REPOSITORY);
+	const hash = toHex(
+		await sha256(utf8(`countersign repository v1\n${salt}\n${text}`)),
+	);
+	if (repoRef !== `sha256:${hash}`) throw outer.invalid("repoRef", REPOSITORY);
+	return text;
 }
 
 /**
@@ -149,16 +181,22 @@ async function readRepository(node) {
  * @param {Node | undefined} extensions
  */
 function readDevices(extensions) {
-  const named = extensions && new Reader(WHAT, extensions).optionalObject(DEVICES);
-  /** @type {Map<string, string[]>} */
-  const devices = new Map();
-  if (named === undefined) return devices;
-  for (const [approverId, list] of Object.entries(toObject(named))) {
-    const isSound = isId(approverId) && Array.isArray(list) && list.length <= MAX_DEVICES && new Set(list).size === list.length;
-    if (!isSound || !list.every((id) => typeof id === 'string')) throw new Reader(WHAT, named).invalid(approverId, 'deviceId[]');
-    devices.set(approverId, list.map(readDeviceId));
-  }
-  return devices;
+	const named =
+		extensions && new Reader(WHAT, extensions).optionalObject(DEVICES);
+	/** @type {Map<string, string[]>} */
+	const devices = new Map();
+	if (named === undefined) return devices;
+	for (const [approverId, list] of Object.entries(toObject(named))) {
+		const isSound =
+			isId(approverId) &&
+			Array.isArray(list) &&
+			list.length <= MAX_DEVICES &&
+			new Set(list).size === list.length;
+		if (!isSound || !list.every((id) => typeof id === "string"))
+			throw new Reader(WHAT, named).invalid(approverId, "deviceId[]");
+		devices.set(approverId, list.map(readDeviceId));
+	}
+	return devices;
 }
 
 /**
@@ -166,19 +204,20 @@ function readDevices(extensions) {
  * @param {Node | undefined} extensions
  */
 function readOutcomeKey(extensions) {
-  const named = extensions && new Reader(WHAT, extensions).optionalObject(OUTCOME);
-  if (named === undefined) return null;
-  const reader = new Reader(WHAT, named);
-  if (reader.required('v', '1').value !== 1) return null;
-  const key = fromBase64urlOf('key', reader.string('key'), 32);
-  reader.finish();
-  if (!isSigningKey(key)) throw Problem.of('weakKey', { what: 'key' });
-  return key;
+	const named =
+		extensions && new Reader(WHAT, extensions).optionalObject(OUTCOME);
+	if (named === undefined) return null;
+	const reader = new Reader(WHAT, named);
+	if (reader.required("v", "1").value !== 1) return null;
+	const key = fromBase64urlOf("key", reader.string("key"), 32);
+	reader.finish();
+	if (!isSigningKey(key)) throw Problem.of("weakKey", { what: "key" });
+	return key;
 }
 
 /** @param {Node} node */
 function toObject(node) {
-  return /** @type {JsonObject} */ (JSON.parse(node.raw));
+	return /** @type {JsonObject} */ (JSON.parse(node.raw));
 }
 
 /**
@@ -187,15 +226,23 @@ function toObject(node) {
  * @returns {JsonObject}
  */
 function readRest(node) {
-  const { metadata, extensions } = toObject(node);
-  /** @type {JsonObject} */
-  const rest = metadata === undefined ? {} : { metadata };
-  const isSalt = (/** @type {string} */ name, /** @type {unknown} */ value) => name === SALT && typeof value === 'string' && SALT_TEXT.test(value);
-  // The repository has a place of its own, the devices are compared with those that are known, and the key says nothing to people. Their
-  // form was checked.
-  const isRead = (/** @type {string} */ name, /** @type {any} */ value) => name === DEVICES || name === REPOSITORY || (name === OUTCOME && value.v === 1);
-  const others = Object.entries(extensions ?? {}).filter(([name, value]) => !isRead(name, value) && !isSalt(name, value));
-  return others.length === 0 ? rest : { ...rest, extensions: Object.fromEntries(others) };
+	const { metadata, extensions } = toObject(node);
+	/** @type {JsonObject} */
+	const rest = metadata === undefined ? {} : { metadata };
+	const isSalt = (/** @type {string} */ name, /** @type {unknown} */ value) =>
+		name === SALT && typeof value === "string" && SALT_TEXT.test(value);
+	// The repository has a place of its own, the devices are compared with those that are known, and the key says nothing to people. Their
+	// form was checked.
+	const isRead = (/** @type {string} */ name, /** @type {any} */ value) =>
+		name === DEVICES ||
+		name === REPOSITORY ||
+		(name === OUTCOME && value.v === 1);
+	const others = Object.entries(extensions ?? {}).filter(
+		([name, value]) => !isRead(name, value) && !isSalt(name, value),
+	);
+	return others.length === 0
+		? rest
+		: { ...rest, extensions: Object.fromEntries(others) };
 }
 
 /**
@@ -204,15 +251,21 @@ function readRest(node) {
  * @returns {RequestedAction[] | null}
  */
 function readActions(extensions) {
-  // The name of the protocol is configured at the gateway, and stands between the two.
-  const isWanted = (/** @type {string} */ name) => name.startsWith('org.') && name.endsWith('.requestedActions');
-  const [first, ...others] = Object.entries(toObject(extensions)).filter(([name]) => isWanted(name));
-  if (first === undefined) return [];
-  const list = /** @type {JsonObject | null} */ (first[1])?.actions;
-  if (others.length > 0 || !Array.isArray(list) || list.length > MAX_ACTIONS) return null;
-  const actions = list.map(readAction);
-  const ids = new Set(actions.map((action) => action?.id.toLowerCase()));
-  return ids.size === actions.length && !actions.includes(null) ? /** @type {RequestedAction[]} */ (actions) : null;
+	// The name of the protocol is configured at the gateway, and stands between the two.
+	const isWanted = (/** @type {string} */ name) =>
+		name.startsWith("org.") && name.endsWith(".requestedActions");
+	const [first, ...others] = Object.entries(toObject(extensions)).filter(
+		([name]) => isWanted(name),
+	);
+	if (first === undefined) return [];
+	const list = /** @type {JsonObject | null} */ (first[1])?.actions;
+	if (others.length > 0 || !Array.isArray(list) || list.length > MAX_ACTIONS)
+		return null;
+	const actions = list.map(readAction);
+	const ids = new Set(actions.map((action) => action?.id.toLowerCase()));
+	return ids.size === actions.length && !actions.includes(null)
+		? /** @type {RequestedAction[]} */ (actions)
+		: null;
 }
 
 /**
@@ -220,8 +273,14 @@ function readActions(extensions) {
  * @returns {RequestedAction | null}
  */
 function readAction(action) {
-  const { id, caption, decision: verdict } = action ?? {};
-  if (typeof id !== 'string' || typeof caption !== 'string' || caption.trim() === '' || !isWithin(caption, MAX_CAPTION_CHARS)) return null;
-  if (verdict !== 'approve' && verdict !== 'reject') return null;
-  return { id, caption, verdict };
+	const { id, caption, decision: verdict } = action ?? {};
+	if (
+		typeof id !== "string" ||
+		typeof caption !== "string" ||
+		caption.trim() === "" ||
+		!isWithin(caption, MAX_CAPTION_CHARS)
+	)
+		return null;
+	if (verdict !== "approve" && verdict !== "reject") return null;
+	return { id, caption, verdict };
 }

@@ -1,10 +1,10 @@
 // Decisions are signed and sent. Loaded after the first view, which shows what waits.
 
-import { decideOpened, rejectUnopened } from './decision.js';
-import { subjectOf } from './exchange.js';
-import { isRefusedWith, loaded } from './gateway.js';
-import { Problem } from './problem.js';
-import { RANDOM } from './seal.js';
+import { decideOpened, rejectUnopened } from "./decision.js";
+import { subjectOf } from "./exchange.js";
+import { isRefusedWith, loaded } from "./gateway.js";
+import { Problem } from "./problem.js";
+import { RANDOM } from "./seal.js";
 
 /** @typedef {import('./session.js').Session} Session */
 /** @typedef {import('./store.js').DecisionRecord} DecisionRecord */
@@ -18,20 +18,27 @@ import { RANDOM } from './seal.js';
  * @param {Choice} choice
  */
 async function signChoice(session, item, choice) {
-  const { content, requestId, artifactHash, repoRef } = item;
-  const signing = { keys: session.keys, random: RANDOM, now: Date.now() };
-  const enforcer = session.pinned(item.enforcerId);
-  if (content.opened && enforcer !== null) {
-    if (choice.grant !== undefined) {
-      const { checkGrant } = await loaded(import('./grants.js'));
-      checkGrant(choice.grant, content.artifact);
-    }
-    return decideOpened(content.artifact, enforcer, choice, signing);
-  }
-  const problem = content.opened ? Problem.of('notPaired', {}) : content.problem;
-  if (choice.verdict === 'approve') throw Problem.of('notApprovable', { problem });
-  if (artifactHash === null) throw Problem.of('notRejectable', {});
-  return rejectUnopened({ requestId, artifactHash, repoRef, enforcer }, choice.reason, signing);
+	const { content, requestId, artifactHash, repoRef } = item;
+	const signing = { keys: session.keys, random: RANDOM, now: Date.now() };
+	const enforcer = session.pinned(item.enforcerId);
+	if (content.opened && enforcer !== null) {
+		if (choice.grant !== undefined) {
+			const { checkGrant } = await loaded(import("./grants.js"));
+			checkGrant(choice.grant, content.artifact);
+		}
+		return decideOpened(content.artifact, enforcer, choice, signing);
+	}
+	const problem = content.opened
+		? Problem.of("notPaired", {})
+		: content.problem;
+	if (choice.verdict === "approve")
+		throw Problem.of("notApprovable", { problem });
+	if (artifactHash === null) throw Problem.of("notRejectable", {});
+	return rejectUnopened(
+		{ requestId, artifactHash, repoRef, enforcer },
+		choice.reason,
+		signing,
+	);
 }
 
 /**
@@ -42,26 +49,34 @@ async function signChoice(session, item, choice) {
  * @returns {Promise<DecisionRecord>}
  */
 export async function decide(session, item, choice) {
-  const body = await signChoice(session, item, choice);
-  const envelope = session.envelope('decision.submit', item.requestId, body);
-  try {
-    // The same decision again changes nothing.
-    await session.client.call({ method: 'POST', path: '/v1/decisions', body: envelope, expect: [200] });
-  } catch (error) {
-    if (isRefusedWith(error, 'SIGNATURE_INVALID', 'KEY_REVOKED')) throw Problem.of('refusedAfterSigning', {}, error);
-    if (isRefusedWith(error, 'ALREADY_DECIDED')) throw Problem.of('alreadyDecided', {}, error);
-    if (isRefusedWith(error, 'NOT_FOUND')) throw Problem.of('goneAfterSigning', {}, error);
-    if (isRefusedWith(error, 'EXPIRED')) throw Problem.of('expired', {}, error);
-    throw error;
-  }
-  return {
-    ...subjectOf(item),
-    body,
-    device: session.keys.bundle.text,
-    isVerified: true,
-    state: 'decided',
-    reason: choice.reason ?? null,
-    actionId: choice.actionId ?? null,
-    grant: choice.grant ?? null,
-  };
+	const body = await signChoice(session, item, choice);
+	const envelope = session.envelope("decision.submit", item.requestId, body);
+	try {
+		// The same decision again changes nothing.
+		await session.client.call({
+			method: "POST",
+			path: "/v1/decisions",
+			body: envelope,
+			expect: [200],
+		});
+	} catch (error) {
+		if (isRefusedWith(error, "SIGNATURE_INVALID", "KEY_REVOKED"))
+			throw Problem.of("refusedAfterSigning", {}, error);
+		if (isRefusedWith(error, "ALREADY_DECIDED"))
+			throw Problem.of("alreadyDecided", {}, error);
+		if (isRefusedWith(error, "NOT_FOUND"))
+			throw Problem.of("goneAfterSigning", {}, error);
+		if (isRefusedWith(error, "EXPIRED")) throw Problem.of("expired", {}, error);
+		throw error;
+	}
+	return {
+		...subjectOf(item),
+		body,
+		device: session.keys.bundle.text,
+		isVerified: true,
+		state: "decided",
+		reason: choice.reason ?? null,
+		actionId: choice.actionId ?? null,
+		grant: choice.grant ?? null,
+	};
 }

@@ -1,11 +1,18 @@
 // Signing a decision, always in the full form. Only an opened artifact can be approved: there is no function that approves anything
 // else. What a person adds is encrypted to the enforcer, since the gateway reads decisions.
 
-import { fromBase64url, toBase64url, utf8 } from './bytes.js';
-import { Reader, canonical, canonicalNode, cleanText, isWithin, spellTime } from './canonical.js';
-import { sign, verifies } from './keys.js';
-import { Problem } from './problem.js';
-import { seal } from './seal.js';
+import { fromBase64url, toBase64url, utf8 } from "./bytes.js";
+import {
+	canonical,
+	canonicalNode,
+	cleanText,
+	isWithin,
+	Reader,
+	spellTime,
+} from "./canonical.js";
+import { sign, verifies } from "./keys.js";
+import { Problem } from "./problem.js";
+import { seal } from "./seal.js";
 
 /** @typedef {import('./json.js').Node} Node */
 /** @typedef {import('./keys.js').DeviceKeys} DeviceKeys */
@@ -18,15 +25,15 @@ import { seal } from './seal.js';
 /** @typedef {import('./types.js').Scope} Scope */
 /** @typedef {import('./types.js').Verdict} Verdict */
 
-const WHAT = 'decision';
+const WHAT = "decision";
 const MAX_GRANT_SECONDS = 24 * 60 * 60;
 /** How long a rejection of something that could not be opened counts: the time beside it may be a lie. */
 const REJECTION_SECONDS = 60 * 60;
 const MAX_REASON_CHARS = 4_000;
 const MAX_ACTION_CHARS = 1_024;
 const MAX_NONCE_CHARS = 512;
-const SCOPES = /** @type {const} */ (['once', 'timebox', 'session']);
-const VERDICTS = /** @type {const} */ (['approve', 'reject']);
+const SCOPES = /** @type {const} */ (["once", "timebox", "session"]);
+const VERDICTS = /** @type {const} */ (["approve", "reject"]);
 
 /**
  * What a decision is about.
@@ -52,14 +59,20 @@ const VERDICTS = /** @type {const} */ (['approve', 'reject']);
  * @param {Signing} signing
  */
 export async function decideOpened(artifact, enforcer, choice, signing) {
-  if (choice.actionId !== undefined) {
-    const action = artifact.actions.find(({ id }) => id === choice.actionId);
-    if (action === undefined) throw Problem.of('actionUnknown', {});
-    if (action.verdict !== choice.verdict) throw Problem.of('actionOpposite', {});
-  }
-  const { requestId, hash: artifactHash, repoRef } = artifact;
-  const expiresAt = expiryOf(artifact, choice, signing.now);
-  return spellDecision({ requestId, artifactHash, repoRef, enforcer }, choice, expiresAt, signing);
+	if (choice.actionId !== undefined) {
+		const action = artifact.actions.find(({ id }) => id === choice.actionId);
+		if (action === undefined) throw Problem.of("actionUnknown", {});
+		if (action.verdict !== choice.verdict)
+			throw Problem.of("actionOpposite", {});
+	}
+	const { requestId, hash: artifactHash, repoRef } = artifact;
+	const expiresAt = expiryOf(artifact, choice, signing.now);
+	return spellDecision(
+		{ requestId, artifactHash, repoRef, enforcer },
+		choice,
+		expiresAt,
+		signing,
+	);
 }
 
 /**
@@ -70,10 +83,13 @@ export async function decideOpened(artifact, enforcer, choice, signing) {
  * @param {Signing} signing
  */
 export function rejectUnopened(subject, reason, signing) {
-  const expiresAt = spellTime(signing.now + REJECTION_SECONDS * 1000);
-  /** @type {Choice} */
-  const choice = reason === undefined ? { verdict: 'reject' } : { verdict: 'reject', reason };
-  return spellDecision(subject, choice, expiresAt, signing);
+	const expiresAt = spellTime(signing.now + REJECTION_SECONDS * 1000);
+	/** @type {Choice} */
+	const choice =
+		reason === undefined
+			? { verdict: "reject" }
+			: { verdict: "reject", reason };
+	return spellDecision(subject, choice, expiresAt, signing);
 }
 
 /**
@@ -81,14 +97,16 @@ export function rejectUnopened(subject, reason, signing) {
  * @param {Choice} choice
  * @param {number} now
  */
-function expiryOf(artifact, { scope = 'once', lastsSeconds, grant }, now) {
-  if (scope === 'once') {
-    if (lastsSeconds !== undefined) throw Problem.of('onceHasNoTime', {});
-    return artifact.expiresAt;
-  }
-  if (lastsSeconds === undefined || grant === undefined) throw Problem.of('grantIncomplete', {});
-  if (lastsSeconds > MAX_GRANT_SECONDS) throw Problem.of('grantTooLong', { limit: MAX_GRANT_SECONDS });
-  return spellTime(now + lastsSeconds * 1000);
+function expiryOf(artifact, { scope = "once", lastsSeconds, grant }, now) {
+	if (scope === "once") {
+		if (lastsSeconds !== undefined) throw Problem.of("onceHasNoTime", {});
+		return artifact.expiresAt;
+	}
+	if (lastsSeconds === undefined || grant === undefined)
+		throw Problem.of("grantIncomplete", {});
+	if (lastsSeconds > MAX_GRANT_SECONDS)
+		throw Problem.of("grantTooLong", { limit: MAX_GRANT_SECONDS });
+	return spellTime(now + lastsSeconds * 1000);
 }
 
 /**
@@ -98,31 +116,48 @@ function expiryOf(artifact, { scope = 'once', lastsSeconds, grant }, now) {
  * @param {Signing} signing
  */
 async function spellDecision(subject, choice, expiresAt, { keys, random }) {
-  const { requestId, artifactHash, repoRef, enforcer } = subject;
-  const { deviceId } = keys.bundle;
-  /** @type {JsonObject} */
-  const members = {
-    requestId,
-    artifactHashAlg: 'SHA-256',
-    artifactHash,
-    repoRef,
-    decision: choice.verdict,
-    scope: choice.scope ?? 'once',
-    expiresAt,
-    nonce: toBase64url(random.bytes(16)),
-    sigAlg: 'Ed25519',
-    signerKeyId: deviceId,
-  };
-  const hints = hintsOf(choice);
-  if (Object.keys(hints).length > 0) {
-    if (enforcer === null) throw Problem.of('hintsForNobody', {});
-    const sender = { privateKey: keys.decryption, publicKey: keys.bundle.encryptionKey };
-    const recipient = { name: enforcer.enforcerId, key: enforcer.encryptionKey };
-    const context = { v: 1, requestId, artifactHash, enforcerId: enforcer.enforcerId, deviceId };
-    const content = utf8(canonical(hints));
-    members.policyHints = { sealed: await seal('hints', sender, recipient, context, content, random) };
-  }
-  return canonical({ ...members, signature: await sign(keys, canonical(members)) });
+	const { requestId, artifactHash, repoRef, enforcer } = subject;
+	const { deviceId } = keys.bundle;
+	/** @type {JsonObject} */
+	const members = {
+		requestId,
+		artifactHashAlg: "SHA-256",
+		artifactHash,
+		repoRef,
+		decision: choice.verdict,
+		scope: choice.scope ?? "once",
+		expiresAt,
+		nonce: toBase64url(random.bytes(16)),
+		sigAlg: "Ed25519",
+		signerKeyId: deviceId,
+	};
+	const hints = hintsOf(choice);
+	if (Object.keys(hints).length > 0) {
+		if (enforcer === null) throw Problem.of("hintsForNobody", {});
+		const sender = {
+			privateKey: keys.decryption,
+			publicKey: keys.bundle.encryptionKey,
+		};
+		const recipient = {
+			name: enforcer.enforcerId,
+			key: enforcer.encryptionKey,
+		};
+		const context = {
+			v: 1,
+			requestId,
+			artifactHash,
+			enforcerId: enforcer.enforcerId,
+			deviceId,
+		};
+		const content = utf8(canonical(hints));
+		members.policyHints = {
+			sealed: await seal("hints", sender, recipient, context, content, random),
+		};
+	}
+	return canonical({
+		...members,
+		signature: await sign(keys, canonical(members)),
+	});
 }
 
 /**
@@ -130,15 +165,16 @@ async function spellDecision(subject, choice, expiresAt, { keys, random }) {
  * @returns {JsonObject}
  */
 function hintsOf({ reason, actionId, grant }) {
-  if (reason !== undefined && !isWithin(reason, MAX_REASON_CHARS)) throw Problem.of('longReason', { limit: MAX_REASON_CHARS });
-  if (actionId !== undefined && !isWithin(actionId, MAX_ACTION_CHARS)) {
-    throw Problem.of('longAction', { limit: MAX_ACTION_CHARS });
-  }
-  return {
-    ...(reason === undefined ? {} : { reason: cleanText(reason) }),
-    ...(actionId === undefined ? {} : { actionId }),
-    ...(grant === undefined ? {} : { grant }),
-  };
+	if (reason !== undefined && !isWithin(reason, MAX_REASON_CHARS))
+		throw Problem.of("longReason", { limit: MAX_REASON_CHARS });
+	if (actionId !== undefined && !isWithin(actionId, MAX_ACTION_CHARS)) {
+		throw Problem.of("longAction", { limit: MAX_ACTION_CHARS });
+	}
+	return {
+		...(reason === undefined ? {} : { reason: cleanText(reason) }),
+		...(actionId === undefined ? {} : { actionId }),
+		...(grant === undefined ? {} : { grant }),
+	};
 }
 
 /**
@@ -160,26 +196,30 @@ function hintsOf({ reason, actionId, grant }) {
  * @returns {ReadDecision}
  */
 export function readDecision(node) {
-  const reader = new Reader(WHAT, node);
-  reader.oneOf('artifactHashAlg', ['SHA-256']);
-  reader.oneOf('sigAlg', ['Ed25519']);
-  const nonce = reader.string('nonce');
-  if (nonce === '' || !isWithin(nonce, MAX_NONCE_CHARS)) throw reader.invalid('nonce', `1..${MAX_NONCE_CHARS}`);
-  reader.optionalObject('policyHints');
-  const decision = {
-    requestId: reader.id('requestId'),
-    artifactHash: reader.hash('artifactHash'),
-    repoRef: reader.string('repoRef'),
-    verdict: reader.oneOf('decision', VERDICTS),
-    scope: reader.oneOf('scope', SCOPES),
-    expiresAt: reader.time('expiresAt'),
-    signer: reader.string('signerKeyId'),
-    // The only text that may have padding, as everywhere in the protocol.
-    signature: fromBase64url('signature', reader.string('signature').replace(/={1,2}$/, '')),
-    signable: canonicalNode(node, 'signature'),
-  };
-  reader.finish();
-  return decision;
+	const reader = new Reader(WHAT, node);
+	reader.oneOf("artifactHashAlg", ["SHA-256"]);
+	reader.oneOf("sigAlg", ["Ed25519"]);
+	const nonce = reader.string("nonce");
+	if (nonce === "" || !isWithin(nonce, MAX_NONCE_CHARS))
+		throw reader.invalid("nonce", `1..${MAX_NONCE_CHARS}`);
+	reader.optionalObject("policyHints");
+	const decision = {
+		requestId: reader.id("requestId"),
+		artifactHash: reader.hash("artifactHash"),
+		repoRef: reader.string("repoRef"),
+		verdict: reader.oneOf("decision", VERDICTS),
+		scope: reader.oneOf("scope", SCOPES),
+		expiresAt: reader.time("expiresAt"),
+		signer: reader.string("signerKeyId"),
+		// The only text that may have padding, as everywhere in the protocol.
+		signature: fromBase64url(
+			"signature",
+			reader.string("signature").replace(/={1,2}$/, ""),
+		),
+		signable: canonicalNode(node, "signature"),
+	};
+	reader.finish();
+	return decision;
 }
 
 /**
@@ -189,13 +229,16 @@ export function readDecision(node) {
  * @param {DeviceBundle} device
  */
 export async function verifyDecision(decision, artifact, device) {
-  const isSigned =
-    decision.signer === device.deviceId && (await verifies(device, decision.signable, decision.signature));
-  if (!isSigned) throw Problem.of('decisionSignature', {});
-  if (decision.requestId !== artifact.requestId) throw Problem.of('otherSubject', { what: 'request' });
-  if (decision.artifactHash !== artifact.hash) throw Problem.of('otherSubject', { what: 'artifact' });
-  // Whoever could not open a request does not know its repository, and may still reject it.
-  const isUnopened = decision.verdict === 'reject' && decision.repoRef === '';
-  if (decision.repoRef !== artifact.repoRef && !isUnopened) throw Problem.of('otherSubject', { what: 'repository' });
+	const isSigned =
+		decision.signer === device.deviceId &&
+		(await verifies(device, decision.signable, decision.signature));
+	if (!isSigned) throw Problem.of("decisionSignature", {});
+	if (decision.requestId !== artifact.requestId)
+		throw Problem.of("otherSubject", { what: "request" });
+	if (decision.artifactHash !== artifact.hash)
+		throw Problem.of("otherSubject", { what: "artifact" });
+	// Whoever could not open a request does not know its repository, and may still reject it.
+	const isUnopened = decision.verdict === "reject" && decision.repoRef === "";
+	if (decision.repoRef !== artifact.repoRef && !isUnopened)
+		throw Problem.of("otherSubject", { what: "repository" });
 }
-

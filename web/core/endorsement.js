@@ -4,18 +4,29 @@
 // The list of devices comes from the gateway and may be a lie. What the new device signed about a foreign device is therefore in
 // this text alone, and the old device publishes only what is about itself.
 
-import { fromBase64url, toBase64url, utf8 } from './bytes.js';
-import { Reader, canonical, parseCanonical } from './canonical.js';
-import { hasSameKeys, parseDeviceBundle, readDeviceId, sign, verifies } from './keys.js';
-import { MAX_DEVICES, readSignature, spellSigned, spellStatement } from './statements.js';
-import { Problem } from './problem.js';
+import { fromBase64url, toBase64url, utf8 } from "./bytes.js";
+import { canonical, parseCanonical, Reader } from "./canonical.js";
+import {
+	hasSameKeys,
+	parseDeviceBundle,
+	readDeviceId,
+	sign,
+	verifies,
+} from "./keys.js";
+import { Problem } from "./problem.js";
+import {
+	MAX_DEVICES,
+	readSignature,
+	spellSigned,
+	spellStatement,
+} from "./statements.js";
 
 /** @typedef {import('./keys.js').DeviceBundle} DeviceBundle */
 /** @typedef {import('./keys.js').DeviceKeys} DeviceKeys */
 /** @typedef {import('./statements.js').Subject} Subject */
 
-const WHAT = 'endorsement';
-const MARK = '#/device/';
+const WHAT = "endorsement";
+const MARK = "#/device/";
 
 /**
  * What the new device signed for one device in force: `possession` over the statement by which that one adds the new one,
@@ -43,16 +54,30 @@ const MARK = '#/device/';
  * @param {DeviceBundle[]} devices
  */
 export async function requestEndorsement(keys, subject, at, devices) {
-  if (devices.length > MAX_DEVICES) throw Problem.of('tooManyDevices', { limit: MAX_DEVICES });
-  const { bundle } = keys;
-  const by = devices.map(async (device) => ({
-    deviceId: device.deviceId,
-    possession: await sign(keys, spellStatement(subject, { add: bundle }, at, device.deviceId)),
-    signature: await sign(keys, spellStatement(subject, { add: device }, at, bundle.deviceId)),
-  }));
-  const { tenantId, approverId } = subject;
-  const members = { v: 1, tenantId, approverId, bundle: bundle.text, at, by: await Promise.all(by) };
-  return toBase64url(utf8(canonical(members)));
+	if (devices.length > MAX_DEVICES)
+		throw Problem.of("tooManyDevices", { limit: MAX_DEVICES });
+	const { bundle } = keys;
+	const by = devices.map(async (device) => ({
+		deviceId: device.deviceId,
+		possession: await sign(
+			keys,
+			spellStatement(subject, { add: bundle }, at, device.deviceId),
+		),
+		signature: await sign(
+			keys,
+			spellStatement(subject, { add: device }, at, bundle.deviceId),
+		),
+	}));
+	const { tenantId, approverId } = subject;
+	const members = {
+		v: 1,
+		tenantId,
+		approverId,
+		bundle: bundle.text,
+		at,
+		by: await Promise.all(by),
+	};
+	return toBase64url(utf8(canonical(members)));
 }
 
 /**
@@ -60,7 +85,7 @@ export async function requestEndorsement(keys, subject, at, devices) {
  * @param {string} text
  */
 export function endorsementLink(page, text) {
-  return `${page.replace(/\/+$/, '')}/${MARK}${text}`;
+	return `${page.replace(/\/+$/, "")}/${MARK}${text}`;
 }
 
 /**
@@ -69,35 +94,45 @@ export function endorsementLink(page, text) {
  * @returns {Promise<EndorsementRequest>}
  */
 export async function parseEndorsement(link) {
-  const at = link.lastIndexOf(MARK);
-  const text = (at < 0 ? link : link.slice(at + MARK.length)).trim();
-  /** @type {Bytes} */
-  let bytes;
-  try {
-    bytes = fromBase64url(WHAT, text);
-  } catch (error) {
-    throw Problem.of('endorsementLink', {}, error);
-  }
-  const reader = new Reader(WHAT, parseCanonical(WHAT, bytes));
-  reader.version();
-  const by = reader.array('by');
-  if (by.length > MAX_DEVICES) throw reader.invalid('by', `<= ${MAX_DEVICES}`);
-  const request = {
-    subject: { tenantId: reader.id('tenantId'), approverId: reader.id('approverId') },
-    bundle: await parseDeviceBundle(reader.string('bundle')),
-    at: reader.time('at'),
-    by: by.map((node) => {
-      const entry = new Reader(WHAT, node, '/by');
-      const [possession, signature] = [entry.string('possession'), entry.string('signature')];
-      readSignature(possession);
-      readSignature(signature);
-      const signed = { deviceId: readDeviceId(entry.string('deviceId')), possession, signature };
-      entry.finish();
-      return signed;
-    }),
-  };
-  reader.finish();
-  return request;
+	const at = link.lastIndexOf(MARK);
+	const text = (at < 0 ? link : link.slice(at + MARK.length)).trim();
+	/** @type {Bytes} */
+	let bytes;
+	try {
+		bytes = fromBase64url(WHAT, text);
+	} catch (error) {
+		throw Problem.of("endorsementLink", {}, error);
+	}
+	const reader = new Reader(WHAT, parseCanonical(WHAT, bytes));
+	reader.version();
+	const by = reader.array("by");
+	if (by.length > MAX_DEVICES) throw reader.invalid("by", `<= ${MAX_DEVICES}`);
+	const request = {
+		subject: {
+			tenantId: reader.id("tenantId"),
+			approverId: reader.id("approverId"),
+		},
+		bundle: await parseDeviceBundle(reader.string("bundle")),
+		at: reader.time("at"),
+		by: by.map((node) => {
+			const entry = new Reader(WHAT, node, "/by");
+			const [possession, signature] = [
+				entry.string("possession"),
+				entry.string("signature"),
+			];
+			readSignature(possession);
+			readSignature(signature);
+			const signed = {
+				deviceId: readDeviceId(entry.string("deviceId")),
+				possession,
+				signature,
+			};
+			entry.finish();
+			return signed;
+		}),
+	};
+	reader.finish();
+	return request;
 }
 
 /**
@@ -109,17 +144,25 @@ export async function parseEndorsement(link) {
  * @returns {Promise<string[]>}
  */
 export async function endorse(keys, subject, request) {
-  const { bundle, at } = request;
-  const own = keys.bundle;
-  const isSame =
-    request.subject.tenantId === subject.tenantId && request.subject.approverId === subject.approverId;
-  if (!isSame) throw Problem.of('otherApprover', {});
-  const signed = request.by.find(({ deviceId }) => deviceId === own.deviceId);
-  if (signed === undefined || hasSameKeys(bundle, own)) throw Problem.of('notAsked', {});
-  const addition = spellStatement(subject, { add: bundle }, at, own.deviceId);
-  if (!(await verifies(bundle, addition, readSignature(signed.possession)))) throw Problem.of('possession', {});
-  const added = spellSigned(addition, await sign(keys, addition), signed.possession);
-  const back = spellStatement(subject, { add: own }, at, bundle.deviceId);
-  if (!(await verifies(bundle, back, readSignature(signed.signature)))) return [added];
-  return [added, spellSigned(back, signed.signature, await sign(keys, back))];
+	const { bundle, at } = request;
+	const own = keys.bundle;
+	const isSame =
+		request.subject.tenantId === subject.tenantId &&
+		request.subject.approverId === subject.approverId;
+	if (!isSame) throw Problem.of("otherApprover", {});
+	const signed = request.by.find(({ deviceId }) => deviceId === own.deviceId);
+	if (signed === undefined || hasSameKeys(bundle, own))
+		throw Problem.of("notAsked", {});
+	const addition = spellStatement(subject, { add: bundle }, at, own.deviceId);
+	if (!(await verifies(bundle, addition, readSignature(signed.possession))))
+		throw Problem.of("possession", {});
+	const added = spellSigned(
+		addition,
+		await sign(keys, addition),
+		signed.possession,
+	);
+	const back = spellStatement(subject, { add: own }, at, bundle.deviceId);
+	if (!(await verifies(bundle, back, readSignature(signed.signature))))
+		return [added];
+	return [added, spellSigned(back, signed.signature, await sign(keys, back))];
 }

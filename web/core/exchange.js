@@ -1,29 +1,42 @@
 // Reads the gateway's word about the state of a request, and verifies who decided.
 
-import { Reader, canonicalNode, parse } from './canonical.js';
-import { readDecision, verifyDecision } from './decision.js';
-import { readDevices } from './devices.js';
-import { isRefusedWith, path } from './gateway.js';
-import { readMessage } from './item.js';
-import { Problem } from './problem.js';
+import { canonicalNode, parse, Reader } from "./canonical.js";
+import { readDecision, verifyDecision } from "./decision.js";
+import { readDevices } from "./devices.js";
+import { isRefusedWith, path } from "./gateway.js";
+import { readMessage } from "./item.js";
+import { Problem } from "./problem.js";
 
 /** @typedef {import('./session.js').Session} Session */
 /** @typedef {import('./store.js').DecisionRecord} DecisionRecord */
 /** @typedef {import('./types.js').Item} Item */
 /** @typedef {import('./types.js').ItemDecision} ItemDecision */
 
-const STATES = /** @type {const} */ (['pendingApproval', 'decided', 'delivered', 'expired', 'withdrawn', 'cancelled']);
+const STATES = /** @type {const} */ ([
+	"pendingApproval",
+	"decided",
+	"delivered",
+	"expired",
+	"withdrawn",
+	"cancelled",
+]);
 
 /** @param {Item} item */
-export function subjectOf({ requestId, enforcerId, label, artifactType, content }) {
-  return {
-    requestId,
-    enforcerId: enforcerId ?? '',
-    label,
-    artifactType: artifactType ?? '',
-    artifact: content.opened ? content.artifact.text : null,
-    decidedAt: new Date().toISOString(),
-  };
+export function subjectOf({
+	requestId,
+	enforcerId,
+	label,
+	artifactType,
+	content,
+}) {
+	return {
+		requestId,
+		enforcerId: enforcerId ?? "",
+		label,
+		artifactType: artifactType ?? "",
+		artifact: content.opened ? content.artifact.text : null,
+		decidedAt: new Date().toISOString(),
+	};
 }
 
 /**
@@ -33,15 +46,24 @@ export function subjectOf({ requestId, enforcerId, label, artifactType, content 
  * @returns {Promise<{ state: Item['state'], decision: string | null }>}
  */
 export async function readState({ client }, requestId) {
-  try {
-    const { body } = readMessage(await client.json({ path: path('v1', 'exchanges', requestId), expect: [200] }));
-    const reader = new Reader('answer', body);
-    const state = reader.oneOf('state', STATES);
-    return { state: state === 'pendingApproval' ? 'pending' : state, decision: reader.optionalObject('decision')?.raw ?? null };
-  } catch (error) {
-    if (isRefusedWith(error, 'NOT_FOUND')) return { state: 'withdrawn', decision: null };
-    throw error;
-  }
+	try {
+		const { body } = readMessage(
+			await client.json({
+				path: path("v1", "exchanges", requestId),
+				expect: [200],
+			}),
+		);
+		const reader = new Reader("answer", body);
+		const state = reader.oneOf("state", STATES);
+		return {
+			state: state === "pendingApproval" ? "pending" : state,
+			decision: reader.optionalObject("decision")?.raw ?? null,
+		};
+	} catch (error) {
+		if (isRefusedWith(error, "NOT_FOUND"))
+			return { state: "withdrawn", decision: null };
+		throw error;
+	}
 }
 
 /**
@@ -53,14 +75,27 @@ export async function readState({ client }, requestId) {
  * @param {AbortSignal} signal
  * @returns {Promise<string[]>}
  */
-export async function waitForAny({ client }, requestIds, seconds, answerMs, signal) {
-  const { status, text } = await client.call({
-    method: 'POST', path: `/v1/waits?timeout=${seconds}`, body: JSON.stringify({ requestIds }), expect: [200, 204],
-    once: true, patienceMs: seconds * 1000 + answerMs, signal,
-  });
-  if (status === 204) return [];
-  const ended = new Reader('answer', parse('answer', text)).array('requestIds').map(({ value }) => value);
-  return requestIds.filter((requestId) => ended.includes(requestId));
+export async function waitForAny(
+	{ client },
+	requestIds,
+	seconds,
+	answerMs,
+	signal,
+) {
+	const { status, text } = await client.call({
+		method: "POST",
+		path: `/v1/waits?timeout=${seconds}`,
+		body: JSON.stringify({ requestIds }),
+		expect: [200, 204],
+		once: true,
+		patienceMs: seconds * 1000 + answerMs,
+		signal,
+	});
+	if (status === 204) return [];
+	const ended = new Reader("answer", parse("answer", text))
+		.array("requestIds")
+		.map(({ value }) => value);
+	return requestIds.filter((requestId) => ended.includes(requestId));
 }
 
 /**
@@ -72,20 +107,33 @@ export async function waitForAny({ client }, requestIds, seconds, answerMs, sign
  * @returns {Promise<DecisionRecord>}
  */
 export async function recordForeign(session, item, body, state) {
-  const decision = readDecision(parse('decision', body));
-  let device = '';
-  try {
-    const { trust } = await readDevices(session);
-    const bundle = trust.device(decision.signer);
-    const { requestId, artifactHash, content } = item;
-    const repoRef = content.opened ? content.artifact.repoRef : decision.repoRef;
-    await verifyDecision(decision, { requestId, hash: artifactHash ?? '', repoRef }, bundle);
-    device = bundle.text;
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-  }
-  const unknown = { reason: null, actionId: null, grant: null };
-  return { ...subjectOf(item), body, device, isVerified: device !== '', state, ...unknown };
+	const decision = readDecision(parse("decision", body));
+	let device = "";
+	try {
+		const { trust } = await readDevices(session);
+		const bundle = trust.device(decision.signer);
+		const { requestId, artifactHash, content } = item;
+		const repoRef = content.opened
+			? content.artifact.repoRef
+			: decision.repoRef;
+		await verifyDecision(
+			decision,
+			{ requestId, hash: artifactHash ?? "", repoRef },
+			bundle,
+		);
+		device = bundle.text;
+	} catch (error) {
+		if (!(error instanceof Problem)) throw error;
+	}
+	const unknown = { reason: null, actionId: null, grant: null };
+	return {
+		...subjectOf(item),
+		body,
+		device,
+		isVerified: device !== "",
+		state,
+		...unknown,
+	};
 }
 
 /**
@@ -94,17 +142,18 @@ export async function recordForeign(session, item, body, state) {
  * @param {string} other
  */
 export function isSameDecision(one, other) {
-  return canonicalNode(parse('decision', one)) === canonicalNode(parse('decision', other));
+	return (
+		canonicalNode(parse("decision", one)) ===
+		canonicalNode(parse("decision", other))
+	);
 }
 
 /**
- * Whether this device knows a decision about another artifact under the same id.
- * @param {Session} session
- * @param {Item} item
+ * @param {DecisionRecord} record
+ * @param {string | null} artifactHash
  */
-export async function wasDecidedOtherwise({ store }, { requestId, artifactHash }) {
-  const known = await store.decision(requestId);
-  return known !== null && known.isVerified && readDecision(parse('decision', known.body)).artifactHash !== artifactHash;
+export function isDecisionAbout({ body }, artifactHash) {
+	return readDecision(parse("decision", body)).artifactHash === artifactHash;
 }
 
 /**
@@ -112,9 +161,25 @@ export async function wasDecidedOtherwise({ store }, { requestId, artifactHash }
  * @param {DecisionRecord} record
  * @returns {ItemDecision}
  */
-export function describeDecision({ identity }, { body, isVerified, reason, actionId, grant, outcome = null }) {
-  const { verdict, scope, expiresAt, signer } = readDecision(parse('decision', body));
-  // Who signed is known only of what was verified.
-  const isOwn = isVerified && signer === identity.deviceId;
-  return { verdict, scope, expiresAt, deviceId: signer, isOwn, isVerified, reason, actionId, grant, outcome };
+export function describeDecision(
+	{ identity },
+	{ body, isVerified, reason, actionId, grant, outcome = null },
+) {
+	const { verdict, scope, expiresAt, signer } = readDecision(
+		parse("decision", body),
+	);
+	// Who signed is known only of what was verified.
+	const isOwn = isVerified && signer === identity.deviceId;
+	return {
+		verdict,
+		scope,
+		expiresAt,
+		deviceId: signer,
+		isOwn,
+		isVerified,
+		reason,
+		actionId,
+		grant,
+		outcome,
+	};
 }

@@ -1,8 +1,8 @@
 // What an approval may permit beyond its request. Enforcers judge again; this keeps a person from signing what they would not keep.
 
-import { isWithin } from './canonical.js';
-import { Problem } from './problem.js';
-import { choosesSomething, hidesWhatRuns, plainWords } from './words.js';
+import { isWithin } from "./canonical.js";
+import { Problem } from "./problem.js";
+import { choosesSomething, hidesWhatRuns, plainWords } from "./words.js";
 
 /** @typedef {import('./types.js').Artifact} Artifact */
 /** @typedef {import('./types.js').Grant} Grant */
@@ -17,10 +17,12 @@ const CONTROL = /\p{Cc}/u;
  * @returns {string[] | null}
  */
 function wordsOf({ payload: { argv, command } }) {
-  if (argv !== undefined) {
-    return Array.isArray(argv) && argv.every((word) => typeof word === 'string') ? argv : null;
-  }
-  return typeof command === 'string' ? plainWords(command) : null;
+	if (argv !== undefined) {
+		return Array.isArray(argv) && argv.every((word) => typeof word === "string")
+			? argv
+			: null;
+	}
+	return typeof command === "string" ? plainWords(command) : null;
 }
 
 /**
@@ -29,8 +31,8 @@ function wordsOf({ payload: { argv, command } }) {
  * @returns {string[] | null}
  */
 export function grantableWords(artifact) {
-  const words = wordsOf(artifact);
-  return words === null || hidesWhatRuns(words) ? null : words;
+	const words = wordsOf(artifact);
+	return words === null || hidesWhatRuns(words) ? null : words;
 }
 
 /**
@@ -38,8 +40,15 @@ export function grantableWords(artifact) {
  * @param {string[]} words
  */
 export function fewestWords(words) {
-  const [program = '', ...later] = words;
-  return 1 + later.reduce((last, word, place) => (choosesSomething(program, word) ? place + 1 : last), 0);
+	const [program = "", ...later] = words;
+	return (
+		1 +
+		later.reduce(
+			(last, word, place) =>
+				choosesSomething(program, word) ? place + 1 : last,
+			0,
+		)
+	);
 }
 
 /**
@@ -48,13 +57,16 @@ export function fewestWords(words) {
  * @param {Artifact} artifact
  */
 export function checkGrant(grant, artifact) {
-  if (grant.match === 'same') return;
-  const { argv } = grant;
-  const isPlain = (/** @type {string} */ word) => word !== '' && isWithin(word, MAX_WORD_CHARS) && !CONTROL.test(word);
-  if (argv.length < 1 || argv.length > MAX_WORDS || !argv.every(isPlain)) throw Problem.of('grantWords', {});
-  const words = wordsOf(artifact);
-  if (words === null) throw Problem.of('grantNotPlain', {});
-  if (hidesWhatRuns(words)) throw Problem.of('grantRunsAnother', {});
-  if (!argv.every((word, place) => word === words[place])) throw Problem.of('grantOther', {});
-  if (argv.length < fewestWords(words)) throw Problem.of('grantChooses', {});
+	if (grant.match === "same") return;
+	const { argv } = grant;
+	const isPlain = (/** @type {string} */ word) =>
+		word !== "" && isWithin(word, MAX_WORD_CHARS) && !CONTROL.test(word);
+	if (argv.length < 1 || argv.length > MAX_WORDS || !argv.every(isPlain))
+		throw Problem.of("grantWords", {});
+	const words = wordsOf(artifact);
+	if (words === null) throw Problem.of("grantNotPlain", {});
+	if (hidesWhatRuns(words)) throw Problem.of("grantRunsAnother", {});
+	if (!argv.every((word, place) => word === words[place]))
+		throw Problem.of("grantOther", {});
+	if (argv.length < fewestWords(words)) throw Problem.of("grantChooses", {});
 }

@@ -1,13 +1,20 @@
 // Enforcers that another device of this approver has authenticated. This device believes a signature of a device that it trusts, and
 // nothing that the gateway adds: what disagrees, or was ended here, is not taken over.
 
-import { toBase64url } from './bytes.js';
-import { Reader, canonical, canonicalNode, readTime } from './canonical.js';
-import { readDevices } from './devices.js';
-import { isRefusedWith, path } from './gateway.js';
-import { isLabel, readDeviceId, readEncryptionKey, readLabel, sign, verifies } from './keys.js';
-import { Problem } from './problem.js';
-import { readSignature, spellSigned } from './statements.js';
+import { toBase64url } from "./bytes.js";
+import { canonical, canonicalNode, Reader, readTime } from "./canonical.js";
+import { readDevices } from "./devices.js";
+import { isRefusedWith, path } from "./gateway.js";
+import {
+	isLabel,
+	readDeviceId,
+	readEncryptionKey,
+	readLabel,
+	sign,
+	verifies,
+} from "./keys.js";
+import { Problem } from "./problem.js";
+import { readSignature, spellSigned } from "./statements.js";
 
 /** @typedef {import('./json.js').Node} Node */
 /** @typedef {import('./session.js').Session} Session */
@@ -15,8 +22,8 @@ import { readSignature, spellSigned } from './statements.js';
 /** @typedef {import('./statements.js').Subject} Subject */
 /** @typedef {import('./store.js').EnforcerRecord} EnforcerRecord */
 
-const WHAT = 'introduction';
-const INTRODUCE = 'enforcer.introduce';
+const WHAT = "introduction";
+const INTRODUCE = "enforcer.introduce";
 /** More than the gateway keeps: one that lists without end is not followed. */
 const MAX_LISTED = 4_096;
 
@@ -39,9 +46,24 @@ const MAX_LISTED = 4_096;
  * @param {{ enforcerId: string, key: string, label: string | null, pairedAt: string }} enforcer
  * @param {string} by
  */
-export function spellIntroduction({ tenantId, approverId }, { enforcerId, key, label, pairedAt }, by) {
-  const members = { v: 1, statement: INTRODUCE, tenantId, approverId, enforcerId, x25519: key, at: pairedAt, by };
-  return canonical(label !== null && isLabel(label) ? { ...members, label } : members);
+export function spellIntroduction(
+	{ tenantId, approverId },
+	{ enforcerId, key, label, pairedAt },
+	by,
+) {
+	const members = {
+		v: 1,
+		statement: INTRODUCE,
+		tenantId,
+		approverId,
+		enforcerId,
+		x25519: key,
+		at: pairedAt,
+		by,
+	};
+	return canonical(
+		label !== null && isLabel(label) ? { ...members, label } : members,
+	);
 }
 
 /**
@@ -49,26 +71,29 @@ export function spellIntroduction({ tenantId, approverId }, { enforcerId, key, l
  * @returns {Introduction}
  */
 export function parseIntroduction(node) {
-  const outer = new Reader(WHAT, node);
-  const inner = outer.object('statement');
-  const signature = readSignature(outer.string('signature'));
-  outer.finish();
-  const reader = new Reader(WHAT, inner, '/statement');
-  reader.version();
-  reader.oneOf('statement', [INTRODUCE]);
-  const label = readLabel(reader);
-  const introduction = {
-    subject: { tenantId: reader.id('tenantId'), approverId: reader.id('approverId') },
-    enforcerId: reader.id('enforcerId'),
-    key: toBase64url(readEncryptionKey(WHAT, reader.string('x25519'))),
-    label,
-    at: reader.time('at'),
-    by: readDeviceId(reader.string('by')),
-    text: canonicalNode(inner),
-    signature,
-  };
-  reader.finish();
-  return introduction;
+	const outer = new Reader(WHAT, node);
+	const inner = outer.object("statement");
+	const signature = readSignature(outer.string("signature"));
+	outer.finish();
+	const reader = new Reader(WHAT, inner, "/statement");
+	reader.version();
+	reader.oneOf("statement", [INTRODUCE]);
+	const label = readLabel(reader);
+	const introduction = {
+		subject: {
+			tenantId: reader.id("tenantId"),
+			approverId: reader.id("approverId"),
+		},
+		enforcerId: reader.id("enforcerId"),
+		key: toBase64url(readEncryptionKey(WHAT, reader.string("x25519"))),
+		label,
+		at: reader.time("at"),
+		by: readDeviceId(reader.string("by")),
+		text: canonicalNode(inner),
+		signature,
+	};
+	reader.finish();
+	return introduction;
 }
 
 /**
@@ -76,10 +101,15 @@ export function parseIntroduction(node) {
  * @param {Introduction} introduction
  * @param {DeviceTrust} trust
  */
-export async function checkIntroduction({ subject, by, text, signature }, trust) {
-  const { tenantId, approverId } = trust.subject;
-  if (subject.tenantId !== tenantId || subject.approverId !== approverId) throw Problem.of('otherApprover', {});
-  if (!(await verifies(trust.device(by), text, signature))) throw Problem.of('statementSignature', {});
+export async function checkIntroduction(
+	{ subject, by, text, signature },
+	trust,
+) {
+	const { tenantId, approverId } = trust.subject;
+	if (subject.tenantId !== tenantId || subject.approverId !== approverId)
+		throw Problem.of("otherApprover", {});
+	if (!(await verifies(trust.device(by), text, signature)))
+		throw Problem.of("statementSignature", {});
 }
 
 /**
@@ -89,39 +119,59 @@ export async function checkIntroduction({ subject, by, text, signature }, trust)
  *   and when pairings were ended on it
  */
 export function judgeIntroductions(introductions, { own, known, ended }) {
-  /** @type {Session['refused']} */
-  const refused = new Map();
-  /** @type {Map<string, Introduction[]>} */
-  const offered = new Map();
-  for (const introduction of introductions) {
-    const { enforcerId, at, by } = introduction;
-    const end = ended.get(enforcerId);
-    // A time that cannot be read is damage, and then nothing brings it back.
-    if (end !== undefined && !(Number(readTime(at)) > (readTime(end) ?? Infinity))) refused.set(enforcerId, 'endedHere');
-    // What this device knows itself, it knows better.
-    else if (by !== own) offered.set(enforcerId, [...(offered.get(enforcerId) ?? []), introduction]);
-  }
-  /** @type {EnforcerRecord[]} */
-  const taken = [];
-  for (const [enforcerId, offers] of offered) {
-    const [first] = offers;
-    if (first === undefined) continue;
-    const isAgreed = offers.every(({ key }) => key === first.key);
-    const record = known.get(enforcerId);
-    refused.delete(enforcerId);
-    if (record !== undefined && (!isAgreed || record.key !== first.key)) refused.set(enforcerId, 'otherKey');
-    else if (!isAgreed) refused.set(enforcerId, 'disagreement');
-    else if (record === undefined) {
-      const pairedAt = offers.map(({ at }) => at).reduce((one, at) => (Number(readTime(at)) > Number(readTime(one)) ? at : one));
-      taken.push({ enforcerId, key: first.key, label: first.label, pairedAt, routingToken: null, introducedBy: first.by });
-    }
-  }
-  return { taken, refused };
+	/** @type {Session['refused']} */
+	const refused = new Map();
+	/** @type {Map<string, Introduction[]>} */
+	const offered = new Map();
+	for (const introduction of introductions) {
+		const { enforcerId, at, by } = introduction;
+		const end = ended.get(enforcerId);
+		// A time that cannot be read is damage, and then nothing brings it back.
+		if (
+			end !== undefined &&
+			!(Number(readTime(at)) > (readTime(end) ?? Infinity))
+		)
+			refused.set(enforcerId, "endedHere");
+		// What this device knows itself, it knows better.
+		else if (by !== own)
+			offered.set(enforcerId, [
+				...(offered.get(enforcerId) ?? []),
+				introduction,
+			]);
+	}
+	/** @type {EnforcerRecord[]} */
+	const taken = [];
+	for (const [enforcerId, offers] of offered) {
+		const [first] = offers;
+		if (first === undefined) continue;
+		const isAgreed = offers.every(({ key }) => key === first.key);
+		const record = known.get(enforcerId);
+		refused.delete(enforcerId);
+		if (record !== undefined && (!isAgreed || record.key !== first.key))
+			refused.set(enforcerId, "otherKey");
+		else if (!isAgreed) refused.set(enforcerId, "disagreement");
+		else if (record === undefined) {
+			const pairedAt = offers
+				.map(({ at }) => at)
+				.reduce((one, at) =>
+					Number(readTime(at)) > Number(readTime(one)) ? at : one,
+				);
+			taken.push({
+				enforcerId,
+				key: first.key,
+				label: first.label,
+				pairedAt,
+				routingToken: null,
+				introducedBy: first.by,
+			});
+		}
+	}
+	return { taken, refused };
 }
 
 /** @param {Session} session */
 function introductionsPath({ identity }) {
-  return path('v1', 'approvers', identity.approverId, 'introductions');
+	return path("v1", "approvers", identity.approverId, "introductions");
 }
 
 /**
@@ -129,16 +179,21 @@ function introductionsPath({ identity }) {
  * @param {Session} session
  */
 async function listIntroductions(session) {
-  const node = await session.client.json({ path: introductionsPath(session), expect: [200] });
-  const listed = new Reader('answer', node).array('introductions').slice(0, MAX_LISTED);
-  return listed.flatMap((entry) => {
-    try {
-      return [parseIntroduction(entry)];
-    } catch (error) {
-      if (error instanceof Problem) return [];
-      throw error;
-    }
-  });
+	const node = await session.client.json({
+		path: introductionsPath(session),
+		expect: [200],
+	});
+	const listed = new Reader("answer", node)
+		.array("introductions")
+		.slice(0, MAX_LISTED);
+	return listed.flatMap((entry) => {
+		try {
+			return [parseIntroduction(entry)];
+		} catch (error) {
+			if (error instanceof Problem) return [];
+			throw error;
+		}
+	});
 }
 
 /**
@@ -146,15 +201,32 @@ async function listIntroductions(session) {
  * @param {Session} session
  */
 export async function learnEnforcers(session) {
-  const { trust } = await readDevices(session);
-  const listed = await listIntroductions(session);
-  const checks = listed.map((introduction) => checkIntroduction(introduction, trust).then(() => [introduction], () => []));
-  const ended = new Map((await session.store.unpaired()).map(({ enforcerId, at }) => [enforcerId, at]));
-  const here = { own: session.identity.deviceId, known: session.enforcers, ended };
-  const { taken, refused } = judgeIntroductions((await Promise.all(checks)).flat(), here);
-  for (const record of taken) await session.pin(record);
-  session.refused = refused;
-  return taken.length > 0;
+	const { trust } = await readDevices(session);
+	const listed = await listIntroductions(session);
+	const checks = listed.map((introduction) =>
+		checkIntroduction(introduction, trust).then(
+			() => [introduction],
+			() => [],
+		),
+	);
+	const ended = new Map(
+		(await session.store.unpaired()).map(({ enforcerId, at }) => [
+			enforcerId,
+			at,
+		]),
+	);
+	const here = {
+		own: session.identity.deviceId,
+		known: session.enforcers,
+		ended,
+	};
+	const { taken, refused } = judgeIntroductions(
+		(await Promise.all(checks)).flat(),
+		here,
+	);
+	for (const record of taken) await session.pin(record);
+	session.refused = refused;
+	return taken.length > 0;
 }
 
 /**
@@ -163,17 +235,24 @@ export async function learnEnforcers(session) {
  * @param {Session} session
  */
 export async function introduceEnforcers(session) {
-  const own = session.identity.deviceId;
-  const listed = new Set((await listIntroductions(session)).map(({ text }) => text));
-  for (const record of session.enforcers.values()) {
-    const text = spellIntroduction(session.subject, record, own);
-    if (listed.has(text)) continue;
-    try {
-      const body = spellSigned(text, await sign(session.keys, text), null);
-      await session.client.call({ method: 'POST', path: introductionsPath(session), body, expect: [200, 201] });
-    } catch (error) {
-      // The pairing has ended, perhaps on another device.
-      if (!isRefusedWith(error, 'POLICY_DENY')) throw error;
-    }
-  }
+	const own = session.identity.deviceId;
+	const listed = new Set(
+		(await listIntroductions(session)).map(({ text }) => text),
+	);
+	for (const record of session.enforcers.values()) {
+		const text = spellIntroduction(session.subject, record, own);
+		if (listed.has(text)) continue;
+		try {
+			const body = spellSigned(text, await sign(session.keys, text), null);
+			await session.client.call({
+				method: "POST",
+				path: introductionsPath(session),
+				body,
+				expect: [200, 201],
+			});
+		} catch (error) {
+			// The pairing has ended, perhaps on another device.
+			if (!isRefusedWith(error, "POLICY_DENY")) throw error;
+		}
+	}
 }

@@ -1,10 +1,10 @@
 // One request as the gateway shows it, opened with the key of the enforcer that this device has pinned. Whatever does not open, or does
 // not agree with what stands beside it, is an item that can only be rejected.
 
-import { openArtifact } from './artifact.js';
-import { Reader, readTime } from './canonical.js';
-import { path } from './gateway.js';
-import { Problem } from './problem.js';
+import { openArtifact } from "./artifact.js";
+import { Reader, readTime } from "./canonical.js";
+import { path } from "./gateway.js";
+import { Problem } from "./problem.js";
 
 /** @typedef {import('./json.js').Node} Node */
 /** @typedef {import('./session.js').Session} Session */
@@ -18,14 +18,14 @@ const PAGE = 50;
  * @param {Node} node
  */
 export function readMessage(node) {
-  const reader = new Reader('answer', node);
-  return {
-    msgId: reader.string('msgId'),
-    msgType: reader.string('msgType'),
-    requestId: reader.id('requestId'),
-    createdAt: reader.optionalString('createdAt'),
-    body: reader.object('body'),
-  };
+	const reader = new Reader("answer", node);
+	return {
+		msgId: reader.string("msgId"),
+		msgType: reader.string("msgType"),
+		requestId: reader.id("requestId"),
+		createdAt: reader.optionalString("createdAt"),
+		body: reader.object("body"),
+	};
 }
 
 /**
@@ -34,18 +34,24 @@ export function readMessage(node) {
  * @param {number} patienceMs
  */
 export async function* inboxPages({ client, identity }, patienceMs) {
-  const base = path('v1', 'approvers', identity.approverId, 'inbox');
-  let cursor = '';
-  for (let isLast = false; !isLast; ) {
-    const from = cursor === '' ? '' : `&cursor=${encodeURIComponent(cursor)}`;
-    const page = readMessage(await client.json({ path: `${base}?limit=${PAGE}${from}`, patienceMs, expect: [200] }));
-    const reader = new Reader('answer', page.body);
-    const nodes = reader.array('items');
-    const next = reader.optional('nextCursor')?.value;
-    isLast = typeof next !== 'string' || next === cursor || nodes.length === 0;
-    cursor = String(next);
-    yield { nodes, isLast };
-  }
+	const base = path("v1", "approvers", identity.approverId, "inbox");
+	let cursor = "";
+	for (let isLast = false; !isLast; ) {
+		const from = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+		const page = readMessage(
+			await client.json({
+				path: `${base}?limit=${PAGE}${from}`,
+				patienceMs,
+				expect: [200],
+			}),
+		);
+		const reader = new Reader("answer", page.body);
+		const nodes = reader.array("items");
+		const next = reader.optional("nextCursor")?.value;
+		isLast = typeof next !== "string" || next === cursor || nodes.length === 0;
+		cursor = String(next);
+		yield { nodes, isLast };
+	}
 }
 
 /**
@@ -53,18 +59,18 @@ export async function* inboxPages({ client, identity }, patienceMs) {
  * @param {Node} body
  */
 function readClaims(body) {
-  const outer = new Reader('answer', body);
-  const enforcerId = outer.id('enforcerId');
-  const open = outer.optionalObject('artifact');
-  const artifact = new Reader('answer', open ?? body);
-  return {
-    enforcerId,
-    artifactType: artifact.string('artifactType'),
-    artifactHash: artifact.hash('artifactHash'),
-    expiresAt: artifact.string('expiresAt'),
-    ciphertext: open === undefined ? outer.object('ciphertext') : null,
-    repoRef: open === undefined ? '' : artifact.string('repoRef'),
-  };
+	const outer = new Reader("answer", body);
+	const enforcerId = outer.id("enforcerId");
+	const open = outer.optionalObject("artifact");
+	const artifact = new Reader("answer", open ?? body);
+	return {
+		enforcerId,
+		artifactType: artifact.string("artifactType"),
+		artifactHash: artifact.hash("artifactHash"),
+		expiresAt: artifact.string("expiresAt"),
+		ciphertext: open === undefined ? outer.object("ciphertext") : null,
+		repoRef: open === undefined ? "" : artifact.string("repoRef"),
+	};
 }
 
 /**
@@ -73,13 +79,15 @@ function readClaims(body) {
  * @param {Item} item
  */
 export function isAboutSame(envelope, { enforcerId, artifactHash }) {
-  try {
-    const claims = readClaims(readMessage(envelope).body);
-    return claims.enforcerId === enforcerId && claims.artifactHash === artifactHash;
-  } catch (error) {
-    if (error instanceof Problem) return false;
-    throw error;
-  }
+	try {
+		const claims = readClaims(readMessage(envelope).body);
+		return (
+			claims.enforcerId === enforcerId && claims.artifactHash === artifactHash
+		);
+	} catch (error) {
+		if (error instanceof Problem) return false;
+		throw error;
+	}
 }
 
 /**
@@ -88,8 +96,13 @@ export function isAboutSame(envelope, { enforcerId, artifactHash }) {
  * @param {Item} shown
  */
 export function isShown(item, shown) {
-  const textOf = (/** @type {Item} */ { content }) => (content.opened ? content.artifact.text : null);
-  return item.enforcerId === shown.enforcerId && item.artifactHash === shown.artifactHash && textOf(item) === textOf(shown);
+	const textOf = (/** @type {Item} */ { content }) =>
+		content.opened ? content.artifact.text : null;
+	return (
+		item.enforcerId === shown.enforcerId &&
+		item.artifactHash === shown.artifactHash &&
+		textOf(item) === textOf(shown)
+	);
 }
 
 /**
@@ -98,8 +111,16 @@ export function isShown(item, shown) {
  * @param {Item} item
  */
 export function isStillUnopened(before, item) {
-  const problemOf = (/** @type {Item} */ { content }) => (content.opened ? null : JSON.stringify([content.problem.code, content.problem.values]));
-  return problemOf(before) !== null && problemOf(before) === problemOf(item) && isShown(before, item) && before.isPaired === item.isPaired;
+	const problemOf = (/** @type {Item} */ { content }) =>
+		content.opened
+			? null
+			: JSON.stringify([content.problem.code, content.problem.values]);
+	return (
+		problemOf(before) !== null &&
+		problemOf(before) === problemOf(item) &&
+		isShown(before, item) &&
+		before.isPaired === item.isPaired
+	);
 }
 
 /**
@@ -108,29 +129,51 @@ export function isStillUnopened(before, item) {
  * @returns {Promise<Item>}
  */
 export async function readItem(session, envelope) {
-  const { msgId, requestId, createdAt, body } = readMessage(envelope);
-  /** @type {Item} */
-  const item = {
-    requestId, msgId, state: 'pending', enforcerId: null, label: labelOf(body), isPaired: false, artifactType: null,
-    artifactHash: null, repoRef: '', expiresAt: null, receivedAt: createdAt, decision: null, withdrawalReason: null,
-    content: { opened: false, problem: Problem.of('notPaired', {}) }, strangers: [],
-  };
-  try {
-    const claims = readClaims(body);
-    const { enforcerId, artifactType, artifactHash, expiresAt, repoRef } = claims;
-    const record = session.enforcers.get(enforcerId);
-    const known = {
-      enforcerId, artifactType, artifactHash, repoRef,
-      expiresAt: readTime(expiresAt) === null ? null : expiresAt,
-      isPaired: record !== undefined,
-      label: record === undefined ? item.label : record.label,
-    };
-    const content = await openItem(session, requestId, claims);
-    return { ...item, ...known, content, strangers: await strangersOf(session, content) };
-  } catch (error) {
-    if (error instanceof Problem) return { ...item, content: { opened: false, problem: error } };
-    throw error;
-  }
+	const { msgId, requestId, createdAt, body } = readMessage(envelope);
+	/** @type {Item} */
+	const item = {
+		requestId,
+		msgId,
+		state: "pending",
+		enforcerId: null,
+		label: labelOf(body),
+		isPaired: false,
+		artifactType: null,
+		artifactHash: null,
+		repoRef: "",
+		expiresAt: null,
+		receivedAt: createdAt,
+		decision: null,
+		withdrawalReason: null,
+		content: { opened: false, problem: Problem.of("notPaired", {}) },
+		strangers: [],
+	};
+	try {
+		const claims = readClaims(body);
+		const { enforcerId, artifactType, artifactHash, expiresAt, repoRef } =
+			claims;
+		const record = session.enforcers.get(enforcerId);
+		const known = {
+			enforcerId,
+			artifactType,
+			artifactHash,
+			repoRef,
+			expiresAt: readTime(expiresAt) === null ? null : expiresAt,
+			isPaired: record !== undefined,
+			label: record === undefined ? item.label : record.label,
+		};
+		const content = await openItem(session, requestId, claims);
+		return {
+			...item,
+			...known,
+			content,
+			strangers: await strangersOf(session, content),
+		};
+	} catch (error) {
+		if (error instanceof Problem)
+			return { ...item, content: { opened: false, problem: error } };
+		throw error;
+	}
 }
 
 /**
@@ -139,17 +182,23 @@ export async function readItem(session, envelope) {
  * @param {Content} content
  */
 export async function strangersOf(session, content) {
-  const named = content.opened ? content.artifact.devices.get(session.identity.approverId) : undefined;
-  if (named === undefined) return [];
-  const trust = await session.trust();
-  const isKnown = (/** @type {string} */ id) => trust.inForce.some(({ deviceId }) => deviceId === id);
-  return named.filter((id) => !isKnown(id)).map((deviceId) => ({ deviceId, isRevoked: trust.revoked.has(deviceId) }));
+	const named = content.opened
+		? content.artifact.devices.get(session.identity.approverId)
+		: undefined;
+	if (named === undefined) return [];
+	const trust = await session.trust();
+	const isKnown = (/** @type {string} */ id) =>
+		trust.inForce.some(({ deviceId }) => deviceId === id);
+	return named
+		.filter((id) => !isKnown(id))
+		.map((deviceId) => ({ deviceId, isRevoked: trust.revoked.has(deviceId) }));
 }
 
 /** @param {Node} body */
 function labelOf(body) {
-  const label = body.value instanceof Map ? body.value.get('enforcerLabel')?.value : null;
-  return typeof label === 'string' ? label : null;
+	const label =
+		body.value instanceof Map ? body.value.get("enforcerLabel")?.value : null;
+	return typeof label === "string" ? label : null;
 }
 
 /**
@@ -158,19 +207,35 @@ function labelOf(body) {
  * @param {ReturnType<typeof readClaims>} claims
  * @returns {Promise<Content>}
  */
-async function openItem(session, requestId, { enforcerId, artifactType, artifactHash, expiresAt, ciphertext }) {
-  const refused = session.refused.get(enforcerId);
-  try {
-    if (ciphertext === null) throw Problem.of('notEncrypted', {});
-    const enforcer = session.pinned(enforcerId);
-    if (enforcer === null) throw Problem.of(refused ?? 'notPaired', {});
-    const context = { requestId, artifactType, artifactHash, expiresAt, enforcerId };
-    return { opened: true, artifact: await openArtifact(session.keys, enforcer, context, ciphertext) };
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    const isOtherKey = error.code === 'keyNotOpened' && refused !== undefined;
-    return { opened: false, problem: isOtherKey ? Problem.of(refused, {}) : error };
-  }
+async function openItem(
+	session,
+	requestId,
+	{ enforcerId, artifactType, artifactHash, expiresAt, ciphertext },
+) {
+	const refused = session.refused.get(enforcerId);
+	try {
+		if (ciphertext === null) throw Problem.of("notEncrypted", {});
+		const enforcer = session.pinned(enforcerId);
+		if (enforcer === null) throw Problem.of(refused ?? "notPaired", {});
+		const context = {
+			requestId,
+			artifactType,
+			artifactHash,
+			expiresAt,
+			enforcerId,
+		};
+		return {
+			opened: true,
+			artifact: await openArtifact(session.keys, enforcer, context, ciphertext),
+		};
+	} catch (error) {
+		if (!(error instanceof Problem)) throw error;
+		const isOtherKey = error.code === "keyNotOpened" && refused !== undefined;
+		return {
+			opened: false,
+			problem: isOtherKey ? Problem.of(refused, {}) : error,
+		};
+	}
 }
 
 /**
@@ -178,7 +243,13 @@ async function openItem(session, requestId, { enforcerId, artifactType, artifact
  * @param {Item} item
  */
 export function wantsIntroduction({ content, strangers }) {
-  if (strangers.length > 0) return true;
-  const codes = ['notPaired', 'endedHere', 'disagreement', 'otherKey', 'keyNotOpened'];
-  return !content.opened && codes.includes(content.problem.code);
+	if (strangers.length > 0) return true;
+	const codes = [
+		"notPaired",
+		"endedHere",
+		"disagreement",
+		"otherKey",
+		"keyNotOpened",
+	];
+	return !content.opened && codes.includes(content.problem.code);
 }

@@ -1,14 +1,14 @@
 // Joining with an invitation: the code becomes a credential, keys are created, and both are kept before anything else happens.
 
-import { isId } from './canonical.js';
-import { GatewayClient, isRefusedWith } from './gateway.js';
-import { checkDeviceName, generateKeyPairs } from './keys.js';
-import { Problem } from './problem.js';
+import { isId } from "./canonical.js";
+import { GatewayClient, isRefusedWith } from "./gateway.js";
+import { checkDeviceName, generateKeyPairs } from "./keys.js";
+import { Problem } from "./problem.js";
 
 /** @typedef {import('./store.js').Store} Store */
 /** @typedef {import('./store.js').TokenRecord} TokenRecord */
 
-const MARK = '#/join/';
+const MARK = "#/join/";
 const CODE = /^[A-Za-z0-9_-]{16,256}$/;
 /** A credential goes into headers, and into the name of a subprotocol. */
 const CREDENTIAL = /^[!-~]+$/;
@@ -18,10 +18,10 @@ const CREDENTIAL = /^[!-~]+$/;
  * @param {string} text
  */
 export function readInvitation(text) {
-  const at = text.indexOf(MARK);
-  const code = (at < 0 ? text : text.slice(at + MARK.length)).trim();
-  if (!CODE.test(code)) throw Problem.of('invitation', {});
-  return code;
+	const at = text.indexOf(MARK);
+	const code = (at < 0 ? text : text.slice(at + MARK.length)).trim();
+	if (!CODE.test(code)) throw Problem.of("invitation", {});
+	return code;
 }
 
 /**
@@ -33,16 +33,23 @@ export function readInvitation(text) {
  * @returns {Promise<{ role: 'approver' } | { role: 'enforcer' | 'admin', boundId: string | null, apiKey: string }>}
  */
 export async function join(store, gateways, invitation, deviceName) {
-  const code = readInvitation(invitation);
-  checkDeviceName(deviceName);
-  if ((await store.profile()) !== null) throw Problem.of('alreadyJoined', {});
-  // The code works once: whatever could fail without it is done before.
-  const keys = await generateKeyPairs();
-  const { tenantId, role, boundId, apiKey } = await redeem(gateways, code);
-  if (role === 'enforcer' || role === 'admin') return { role, boundId: boundId ?? null, apiKey };
-  if (role !== 'approver' || typeof boundId !== 'string' || !isId(boundId)) throw Problem.of('answer', { expected: 'boundId' });
-  await keepDevice(store, { tenantId, approverId: boundId, deviceName, credential: apiKey }, null, keys);
-  return { role };
+	const code = readInvitation(invitation);
+	checkDeviceName(deviceName);
+	if ((await store.profile()) !== null) throw Problem.of("alreadyJoined", {});
+	// The code works once: whatever could fail without it is done before.
+	const keys = await generateKeyPairs();
+	const { tenantId, role, boundId, apiKey } = await redeem(gateways, code);
+	if (role === "enforcer" || role === "admin")
+		return { role, boundId: boundId ?? null, apiKey };
+	if (role !== "approver" || typeof boundId !== "string" || !isId(boundId))
+		throw Problem.of("answer", { expected: "boundId" });
+	await keepDevice(
+		store,
+		{ tenantId, approverId: boundId, deviceName, credential: apiKey },
+		null,
+		keys,
+	);
+	return { role };
 }
 
 /**
@@ -53,10 +60,13 @@ export async function join(store, gateways, invitation, deviceName) {
  * @param {import('./keys.js').KeyPairs | null} [made] keys that were created before
  */
 export async function keepDevice(store, who, tokens, made = null) {
-  const keys = made ?? (await generateKeyPairs());
-  // Browsers remove what they were not asked to keep when they run out of space. Some ask the person, which may take a while.
-  void globalThis.navigator?.storage?.persist?.();
-  await store.keepProfile({ ...who, joinedAt: new Date().toISOString(), keys }, tokens);
+	const keys = made ?? (await generateKeyPairs());
+	// Browsers remove what they were not asked to keep when they run out of space. Some ask the person, which may take a while.
+	void globalThis.navigator?.storage?.persist?.();
+	await store.keepProfile(
+		{ ...who, joinedAt: new Date().toISOString(), keys },
+		tokens,
+	);
 }
 
 /**
@@ -64,16 +74,25 @@ export async function keepDevice(store, who, tokens, made = null) {
  * @param {string} code
  */
 async function redeem(gateways, code) {
-  const client = new GatewayClient(gateways, null);
-  try {
-    // After a lost answer it could be used up.
-    const body = JSON.stringify({ code });
-    const { members } = await client.members({ method: 'POST', path: '/v1/join', body, once: true, expect: [201] });
-    const { tenantId, apiKey } = members;
-    const isCredential = typeof apiKey === 'string' && CREDENTIAL.test(apiKey);
-    if (typeof tenantId !== 'string' || !isId(tenantId) || !isCredential) throw Problem.of('answer', { expected: 'credential' });
-    return members;
-  } catch (error) {
-    throw isRefusedWith(error, 'NOT_FOUND') ? Problem.of('noSuchInvitation', {}, error) : error;
-  }
+	const client = new GatewayClient(gateways, null);
+	try {
+		// After a lost answer it could be used up.
+		const body = JSON.stringify({ code });
+		const { members } = await client.members({
+			method: "POST",
+			path: "/v1/join",
+			body,
+			once: true,
+			expect: [201],
+		});
+		const { tenantId, apiKey } = members;
+		const isCredential = typeof apiKey === "string" && CREDENTIAL.test(apiKey);
+		if (typeof tenantId !== "string" || !isId(tenantId) || !isCredential)
+			throw Problem.of("answer", { expected: "credential" });
+		return members;
+	} catch (error) {
+		throw isRefusedWith(error, "NOT_FOUND")
+			? Problem.of("noSuchInvitation", {}, error)
+			: error;
+	}
 }

@@ -1,9 +1,9 @@
 // OpenID Connect, as far as a public client in a browser needs it: discovery, the code flow with PKCE, refreshing, revoking, and
 // signing out. What the provider says is used only where it is checked.
 
-import { fromBase64url, fromUtf8, toBase64url, utf8 } from './bytes.js';
-import { Problem } from './problem.js';
-import { visibleText } from './visible.js';
+import { fromBase64url, fromUtf8, toBase64url, utf8 } from "./bytes.js";
+import { Problem } from "./problem.js";
+import { visibleText } from "./visible.js";
 
 /** @typedef {import('./store.js').TokenRecord} TokenRecord */
 
@@ -42,12 +42,14 @@ const ANSWER_WITHIN_MS = 10_000;
 const TOKEN = /^[!-~]+$/;
 
 function random() {
-  return toBase64url(crypto.getRandomValues(new Uint8Array(32)));
+	return toBase64url(crypto.getRandomValues(new Uint8Array(32)));
 }
 
 /** @param {string} verifier */
 export async function challengeOf(verifier) {
-  return toBase64url(new Uint8Array(await crypto.subtle.digest('SHA-256', utf8(verifier))));
+	return toBase64url(
+		new Uint8Array(await crypto.subtle.digest("SHA-256", utf8(verifier))),
+	);
 }
 
 /**
@@ -56,17 +58,23 @@ export async function challengeOf(verifier) {
  * @param {string} name
  */
 function endpoint(value, name) {
-  const refused = Problem.of('provider', { expected: name });
-  if (typeof value !== 'string') throw refused;
-  try {
-    const { protocol, hostname, username, password, hash, href } = new URL(value);
-    const isHere = hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname);
-    const isSafe = protocol === 'https:' || (protocol === 'http:' && isHere);
-    if (isSafe && username === '' && password === '' && hash === '') return href;
-  } catch {
-    // Then it is no URL.
-  }
-  throw refused;
+	const refused = Problem.of("provider", { expected: name });
+	if (typeof value !== "string") throw refused;
+	try {
+		const { protocol, hostname, username, password, hash, href } = new URL(
+			value,
+		);
+		const isHere =
+			hostname === "localhost" ||
+			hostname === "[::1]" ||
+			/^127\.\d+\.\d+\.\d+$/.test(hostname);
+		const isSafe = protocol === "https:" || (protocol === "http:" && isHere);
+		if (isSafe && username === "" && password === "" && hash === "")
+			return href;
+	} catch {
+		// Then it is no URL.
+	}
+	throw refused;
 }
 
 /**
@@ -75,31 +83,34 @@ function endpoint(value, name) {
  * @returns {Promise<{ status: number, members: any }>}
  */
 async function request(url, form) {
-  const aborter = new AbortController();
-  const timer = setTimeout(() => aborter.abort(), ANSWER_WITHIN_MS);
-  /** @type {Record<string, string>} */
-  const headers = { Accept: 'application/json' };
-  if (form !== null) headers['Content-Type'] = 'application/x-www-form-urlencoded';
-  const away = (/** @type {unknown} */ cause) => Problem.of('providerAway', { host: new URL(url).host }, cause);
-  try {
-    const response = await fetch(url, {
-      method: form === null ? 'GET' : 'POST',
-      headers,
-      body: form === null ? null : form.toString(),
-      signal: aborter.signal,
-      credentials: 'omit',
-      cache: 'no-store',
-      redirect: 'error',
-      referrerPolicy: 'no-referrer',
-    });
-    const text = await response.text();
-    if (response.status >= 500 || response.status === 429) throw away(response.status);
-    return { status: response.status, members: objectOf(text) };
-  } catch (error) {
-    throw error instanceof Problem ? error : away(error);
-  } finally {
-    clearTimeout(timer);
-  }
+	const aborter = new AbortController();
+	const timer = setTimeout(() => aborter.abort(), ANSWER_WITHIN_MS);
+	/** @type {Record<string, string>} */
+	const headers = { Accept: "application/json" };
+	if (form !== null)
+		headers["Content-Type"] = "application/x-www-form-urlencoded";
+	const away = (/** @type {unknown} */ cause) =>
+		Problem.of("providerAway", { host: new URL(url).host }, cause);
+	try {
+		const response = await fetch(url, {
+			method: form === null ? "GET" : "POST",
+			headers,
+			body: form === null ? null : form.toString(),
+			signal: aborter.signal,
+			credentials: "omit",
+			cache: "no-store",
+			redirect: "error",
+			referrerPolicy: "no-referrer",
+		});
+		const text = await response.text();
+		if (response.status >= 500 || response.status === 429)
+			throw away(response.status);
+		return { status: response.status, members: objectOf(text) };
+	} catch (error) {
+		throw error instanceof Problem ? error : away(error);
+	} finally {
+		clearTimeout(timer);
+	}
 }
 
 /**
@@ -107,12 +118,12 @@ async function request(url, form) {
  * @returns {any} an object, empty if the text is none
  */
 function objectOf(text) {
-  try {
-    const value = JSON.parse(text);
-    return typeof value === 'object' && value !== null ? value : {};
-  } catch {
-    return {};
-  }
+	try {
+		const value = JSON.parse(text);
+		return typeof value === "object" && value !== null ? value : {};
+	} catch {
+		return {};
+	}
 }
 
 /**
@@ -121,18 +132,33 @@ function objectOf(text) {
  * @returns {Promise<Provider>}
  */
 export async function discover(issuer) {
-  const { status, members } = await request(`${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`, null);
-  if (status !== 200) throw Problem.of('provider', { expected: '200 .well-known/openid-configuration' });
-  if (members.issuer !== issuer) throw Problem.of('providerIssuer', { expected: issuer, found: visibleText(String(members.issuer)) });
-  const optional = (/** @type {string} */ name) => (members[name] === undefined ? null : endpoint(members[name], name));
-  return {
-    issuer,
-    authorization: endpoint(members.authorization_endpoint, 'authorization_endpoint'),
-    token: endpoint(members.token_endpoint, 'token_endpoint'),
-    revocation: optional('revocation_endpoint'),
-    endSession: optional('end_session_endpoint'),
-    namesItself: members.authorization_response_iss_parameter_supported === true,
-  };
+	const { status, members } = await request(
+		`${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`,
+		null,
+	);
+	if (status !== 200)
+		throw Problem.of("provider", {
+			expected: "200 .well-known/openid-configuration",
+		});
+	if (members.issuer !== issuer)
+		throw Problem.of("providerIssuer", {
+			expected: issuer,
+			found: visibleText(String(members.issuer)),
+		});
+	const optional = (/** @type {string} */ name) =>
+		members[name] === undefined ? null : endpoint(members[name], name);
+	return {
+		issuer,
+		authorization: endpoint(
+			members.authorization_endpoint,
+			"authorization_endpoint",
+		),
+		token: endpoint(members.token_endpoint, "token_endpoint"),
+		revocation: optional("revocation_endpoint"),
+		endSession: optional("end_session_endpoint"),
+		namesItself:
+			members.authorization_response_iss_parameter_supported === true,
+	};
 }
 
 /**
@@ -143,22 +169,29 @@ export async function discover(issuer) {
  * @returns {Promise<{ url: string, attempt: Attempt }>}
  */
 export async function begin(provider, settings, redirectUri) {
-  const attempt = { settings, redirectUri, state: random(), nonce: random(), verifier: random() };
-  const url = new URL(provider.authorization);
-  const parameters = {
-    response_type: 'code',
-    client_id: settings.clientId,
-    redirect_uri: redirectUri,
-    scope: settings.scope,
-    state: attempt.state,
-    nonce: attempt.nonce,
-    code_challenge: await challengeOf(attempt.verifier),
-    code_challenge_method: 'S256',
-    audience: settings.audience,
-    resource: settings.resource,
-  };
-  for (const [name, value] of Object.entries(parameters)) if (value !== null) url.searchParams.set(name, value);
-  return { url: url.href, attempt };
+	const attempt = {
+		settings,
+		redirectUri,
+		state: random(),
+		nonce: random(),
+		verifier: random(),
+	};
+	const url = new URL(provider.authorization);
+	const parameters = {
+		response_type: "code",
+		client_id: settings.clientId,
+		redirect_uri: redirectUri,
+		scope: settings.scope,
+		state: attempt.state,
+		nonce: attempt.nonce,
+		code_challenge: await challengeOf(attempt.verifier),
+		code_challenge_method: "S256",
+		audience: settings.audience,
+		resource: settings.resource,
+	};
+	for (const [name, value] of Object.entries(parameters))
+		if (value !== null) url.searchParams.set(name, value);
+	return { url: url.href, attempt };
 }
 
 /**
@@ -168,17 +201,24 @@ export async function begin(provider, settings, redirectUri) {
  * @param {Provider} provider
  */
 export function codeOf(answer, attempt, provider) {
-  const one = (/** @type {string} */ name) => (answer.getAll(name).length === 1 ? answer.get(name) : null);
-  if (attempt === null || one('state') !== attempt.state) throw Problem.of('signInUnknown', {});
-  const isNamed = answer.has('iss') || provider.namesItself;
-  if (isNamed && one('iss') !== attempt.settings.issuer) throw Problem.of('signInIssuer', {});
-  const error = answer.get('error');
-  if (error !== null) {
-    throw Problem.of('signInDenied', { error: visibleText(error), description: visibleText(answer.get('error_description') ?? '') });
-  }
-  const code = one('code');
-  if (code === null || code === '') throw Problem.of('provider', { expected: 'code' });
-  return code;
+	const one = (/** @type {string} */ name) =>
+		answer.getAll(name).length === 1 ? answer.get(name) : null;
+	if (attempt === null || one("state") !== attempt.state)
+		throw Problem.of("signInUnknown", {});
+	const isNamed = answer.has("iss") || provider.namesItself;
+	if (isNamed && one("iss") !== attempt.settings.issuer)
+		throw Problem.of("signInIssuer", {});
+	const error = answer.get("error");
+	if (error !== null) {
+		throw Problem.of("signInDenied", {
+			error: visibleText(error),
+			description: visibleText(answer.get("error_description") ?? ""),
+		});
+	}
+	const code = one("code");
+	if (code === null || code === "")
+		throw Problem.of("provider", { expected: "code" });
+	return code;
 }
 
 /**
@@ -188,22 +228,34 @@ export function codeOf(answer, attempt, provider) {
  * @returns {Promise<TokenRecord>}
  */
 export async function exchange(provider, attempt, code) {
-  const { settings, redirectUri, verifier, nonce } = attempt;
-  const form = new URLSearchParams({
-    grant_type: 'authorization_code', code, redirect_uri: redirectUri, client_id: settings.clientId, code_verifier: verifier,
-  });
-  if (settings.resource !== null) form.set('resource', settings.resource);
-  const { status, members } = await request(provider.token, form);
-  if (status !== 200) {
-    throw Problem.of('signInDenied', { error: visibleText(String(members.error ?? status)), description: visibleText(String(members.error_description ?? '')) });
-  }
-  const record = tokensOf(members, settings);
-  if (record.idToken === null) return record;
-  const claims = claimsOf(record.idToken);
-  const isOurs = claims.iss === settings.issuer && [claims.aud].flat().includes(settings.clientId) && claims.nonce === nonce;
-  if (!isOurs) throw Problem.of('provider', { expected: 'id_token' });
-  const name = [claims.preferred_username, claims.email, claims.name].find((claim) => typeof claim === 'string');
-  return { ...record, name: name ?? null };
+	const { settings, redirectUri, verifier, nonce } = attempt;
+	const form = new URLSearchParams({
+		grant_type: "authorization_code",
+		code,
+		redirect_uri: redirectUri,
+		client_id: settings.clientId,
+		code_verifier: verifier,
+	});
+	if (settings.resource !== null) form.set("resource", settings.resource);
+	const { status, members } = await request(provider.token, form);
+	if (status !== 200) {
+		throw Problem.of("signInDenied", {
+			error: visibleText(String(members.error ?? status)),
+			description: visibleText(String(members.error_description ?? "")),
+		});
+	}
+	const record = tokensOf(members, settings);
+	if (record.idToken === null) return record;
+	const claims = claimsOf(record.idToken);
+	const isOurs =
+		claims.iss === settings.issuer &&
+		[claims.aud].flat().includes(settings.clientId) &&
+		claims.nonce === nonce;
+	if (!isOurs) throw Problem.of("provider", { expected: "id_token" });
+	const name = [claims.preferred_username, claims.email, claims.name].find(
+		(claim) => typeof claim === "string",
+	);
+	return { ...record, name: name ?? null };
 }
 
 /**
@@ -213,13 +265,22 @@ export async function exchange(provider, attempt, code) {
  * @returns {Promise<TokenRecord>}
  */
 export async function refresh(provider, tokens) {
-  if (tokens.refreshToken === null) throw Problem.of('signInEnded', {});
-  const form = new URLSearchParams({ grant_type: 'refresh_token', refresh_token: tokens.refreshToken, client_id: tokens.clientId });
-  if (tokens.resource !== null) form.set('resource', tokens.resource);
-  const { status, members } = await request(provider.token, form);
-  if (status !== 200) throw Problem.of('signInEnded', {});
-  const next = tokensOf(members, tokens);
-  return { ...next, refreshToken: next.refreshToken ?? tokens.refreshToken, idToken: next.idToken ?? tokens.idToken, name: tokens.name };
+	if (tokens.refreshToken === null) throw Problem.of("signInEnded", {});
+	const form = new URLSearchParams({
+		grant_type: "refresh_token",
+		refresh_token: tokens.refreshToken,
+		client_id: tokens.clientId,
+	});
+	if (tokens.resource !== null) form.set("resource", tokens.resource);
+	const { status, members } = await request(provider.token, form);
+	if (status !== 200) throw Problem.of("signInEnded", {});
+	const next = tokensOf(members, tokens);
+	return {
+		...next,
+		refreshToken: next.refreshToken ?? tokens.refreshToken,
+		idToken: next.idToken ?? tokens.idToken,
+		name: tokens.name,
+	};
 }
 
 /**
@@ -228,18 +289,28 @@ export async function refresh(provider, tokens) {
  * @returns {TokenRecord}
  */
 function tokensOf(members, { issuer, clientId, resource }) {
-  const { access_token: accessToken, token_type: type, expires_in: seconds } = members;
-  const isToken = (/** @type {unknown} */ value) => typeof value === 'string' && TOKEN.test(value);
-  if (!isToken(accessToken) || String(type).toLowerCase() !== 'bearer') throw Problem.of('provider', { expected: 'access_token' });
-  const issuedAt = Date.now();
-  const lifetime = Number(seconds);
-  return {
-    issuer, clientId, resource, accessToken, issuedAt,
-    expiresAt: lifetime > 0 ? issuedAt + lifetime * 1000 : null,
-    refreshToken: isToken(members.refresh_token) ? members.refresh_token : null,
-    idToken: isToken(members.id_token) ? members.id_token : null,
-    name: null,
-  };
+	const {
+		access_token: accessToken,
+		token_type: type,
+		expires_in: seconds,
+	} = members;
+	const isToken = (/** @type {unknown} */ value) =>
+		typeof value === "string" && TOKEN.test(value);
+	if (!isToken(accessToken) || String(type).toLowerCase() !== "bearer")
+		throw Problem.of("provider", { expected: "access_token" });
+	const issuedAt = Date.now();
+	const lifetime = Number(seconds);
+	return {
+		issuer,
+		clientId,
+		resource,
+		accessToken,
+		issuedAt,
+		expiresAt: lifetime > 0 ? issuedAt + lifetime * 1000 : null,
+		refreshToken: isToken(members.refresh_token) ? members.refresh_token : null,
+		idToken: isToken(members.id_token) ? members.id_token : null,
+		name: null,
+	};
 }
 
 /**
@@ -247,11 +318,13 @@ function tokensOf(members, { issuer, clientId, resource }) {
  * @param {string} token
  */
 function claimsOf(token) {
-  try {
-    return objectOf(fromUtf8(fromBase64url('answer', String(token.split('.')[1]))) ?? '');
-  } catch {
-    return {};
-  }
+	try {
+		return objectOf(
+			fromUtf8(fromBase64url("answer", String(token.split(".")[1]))) ?? "",
+		);
+	} catch {
+		return {};
+	}
 }
 
 /**
@@ -259,13 +332,19 @@ function claimsOf(token) {
  * @param {Provider} provider
  * @param {TokenRecord} tokens
  */
-export async function revoke(provider, { clientId, refreshToken, accessToken }) {
-  if (provider.revocation === null) return;
-  await request(provider.revocation, new URLSearchParams({
-    token: refreshToken ?? accessToken,
-    token_type_hint: refreshToken === null ? 'access_token' : 'refresh_token',
-    client_id: clientId,
-  }));
+export async function revoke(
+	provider,
+	{ clientId, refreshToken, accessToken },
+) {
+	if (provider.revocation === null) return;
+	await request(
+		provider.revocation,
+		new URLSearchParams({
+			token: refreshToken ?? accessToken,
+			token_type_hint: refreshToken === null ? "access_token" : "refresh_token",
+			client_id: clientId,
+		}),
+	);
 }
 
 /**
@@ -275,10 +354,10 @@ export async function revoke(provider, { clientId, refreshToken, accessToken }) 
  * @param {string} page
  */
 export function signOutUrl(provider, { clientId, idToken }, page) {
-  if (provider.endSession === null) return null;
-  const url = new URL(provider.endSession);
-  url.searchParams.set('client_id', clientId);
-  url.searchParams.set('post_logout_redirect_uri', page);
-  if (idToken !== null) url.searchParams.set('id_token_hint', idToken);
-  return url.href;
+	if (provider.endSession === null) return null;
+	const url = new URL(provider.endSession);
+	url.searchParams.set("client_id", clientId);
+	url.searchParams.set("post_logout_redirect_uri", page);
+	if (idToken !== null) url.searchParams.set("id_token_hint", idToken);
+	return url.href;
 }

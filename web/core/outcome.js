@@ -1,23 +1,36 @@
 // What an enforcer did with a decision, signed with a key that the sealed artifact names: so the agent's machine itself says it, and not
 // the gateway. A DSSE envelope around an in-toto statement.
 
-import { concat, fromBase64url, fromUtf8, sha256, toHex, utf8 } from './bytes.js';
-import { Reader, canonicalNode, parse, parseCanonical } from './canonical.js';
-import { isRefusedWith, path } from './gateway.js';
-import { readMessage } from './item.js';
-import { verifies } from './keys.js';
-import { Problem } from './problem.js';
+import {
+	concat,
+	fromBase64url,
+	fromUtf8,
+	sha256,
+	toHex,
+	utf8,
+} from "./bytes.js";
+import { canonicalNode, parse, parseCanonical, Reader } from "./canonical.js";
+import { isRefusedWith, path } from "./gateway.js";
+import { readMessage } from "./item.js";
+import { verifies } from "./keys.js";
+import { Problem } from "./problem.js";
 
 /** @typedef {import('./json.js').Node} Node */
 /** @typedef {import('./types.js').Artifact} Artifact */
 /** @typedef {import('./types.js').DecisionOutcome} DecisionOutcome */
 /** @typedef {import('./types.js').Item} Item */
 
-const WHAT = 'outcome';
-const PAYLOAD_TYPE = 'application/vnd.in-toto+json';
-const STATEMENT_TYPE = 'https://in-toto.io/Statement/v1';
-const PREDICATE_TYPE = 'urn:countersign:outcome:v1';
-const CAUSES = /** @type {const} */ (['rejected', 'missing', 'untrusted', 'interrupted', 'changed']);
+const WHAT = "outcome";
+const PAYLOAD_TYPE = "application/vnd.in-toto+json";
+const STATEMENT_TYPE = "https://in-toto.io/Statement/v1";
+const PREDICATE_TYPE = "urn:countersign:outcome:v1";
+const CAUSES = /** @type {const} */ ([
+	"rejected",
+	"missing",
+	"untrusted",
+	"interrupted",
+	"changed",
+]);
 const MAX_DECISIONS = 64;
 const HASH = /^[0-9a-f]{64}$/;
 
@@ -29,23 +42,36 @@ const HASH = /^[0-9a-f]{64}$/;
  * @param {string} decision
  * @returns {Promise<DecisionOutcome | null>}
  */
-export async function readOutcome({ client, subject }, { requestId, enforcerId, content }, decision) {
-  if (!content.opened || content.artifact.outcomeKey === null) return null;
-  let outcome;
-  try {
-    const { body } = readMessage(await client.json({ path: path('v1', 'exchanges', requestId, 'outcome'), expect: [200] }));
-    outcome = new Reader('answer', body).string('outcome');
-  } catch (error) {
-    if (isRefusedWith(error, 'NOT_FOUND')) return null;
-    throw error;
-  }
-  try {
-    const about = { tenantId: subject.tenantId, enforcerId: enforcerId ?? '', decision };
-    return await verifyOutcome(outcome, content.artifact, about);
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    return 'forged';
-  }
+export async function readOutcome(
+	{ client, subject },
+	{ requestId, enforcerId, content },
+	decision,
+) {
+	if (!content.opened || content.artifact.outcomeKey === null) return null;
+	let outcome;
+	try {
+		const { body } = readMessage(
+			await client.json({
+				path: path("v1", "exchanges", requestId, "outcome"),
+				expect: [200],
+			}),
+		);
+		outcome = new Reader("answer", body).string("outcome");
+	} catch (error) {
+		if (isRefusedWith(error, "NOT_FOUND")) return null;
+		throw error;
+	}
+	try {
+		const about = {
+			tenantId: subject.tenantId,
+			enforcerId: enforcerId ?? "",
+			decision,
+		};
+		return await verifyOutcome(outcome, content.artifact, about);
+	} catch (error) {
+		if (!(error instanceof Problem)) throw error;
+		return "forged";
+	}
 }
 
 /**
@@ -54,17 +80,29 @@ export async function readOutcome({ client, subject }, { requestId, enforcerId, 
  * @param {{ tenantId: string, enforcerId: string, decision: string }} about
  * @returns {Promise<Exclude<DecisionOutcome, 'forged'>>}
  */
-export async function verifyOutcome(envelope, artifact, { tenantId, enforcerId, decision }) {
-  const { payload, signature } = readEnvelope(parse(WHAT, envelope));
-  const message = `DSSEv1 ${PAYLOAD_TYPE.length} ${PAYLOAD_TYPE} ${utf8(payload).length} ${payload}`;
-  const isSigned = artifact.outcomeKey !== null && (await verifies({ signingKey: artifact.outcomeKey }, message, signature));
-  if (!isSigned) throw Problem.of('outcomeSignature', {});
-  const { subject, claims, decisions, outcome } = readStatement(parseCanonical(WHAT, utf8(payload)));
-  const digest = await digestOf(parse('decision', decision));
-  const isSame = subject.name === artifact.requestId && subject.digest === artifact.hash && claims.tenantId === tenantId
-    && claims.enforcerId === enforcerId && decisions.includes(digest);
-  if (!isSame) throw Problem.of('outcomeSignature', {});
-  return outcome;
+export async function verifyOutcome(
+	envelope,
+	artifact,
+	{ tenantId, enforcerId, decision },
+) {
+	const { payload, signature } = readEnvelope(parse(WHAT, envelope));
+	const message = `DSSEv1 ${PAYLOAD_TYPE.length} ${PAYLOAD_TYPE} ${utf8(payload).length} ${payload}`;
+	const isSigned =
+		artifact.outcomeKey !== null &&
+		(await verifies({ signingKey: artifact.outcomeKey }, message, signature));
+	if (!isSigned) throw Problem.of("outcomeSignature", {});
+	const { subject, claims, decisions, outcome } = readStatement(
+		parseCanonical(WHAT, utf8(payload)),
+	);
+	const digest = await digestOf(parse("decision", decision));
+	const isSame =
+		subject.name === artifact.requestId &&
+		subject.digest === artifact.hash &&
+		claims.tenantId === tenantId &&
+		claims.enforcerId === enforcerId &&
+		decisions.includes(digest);
+	if (!isSame) throw Problem.of("outcomeSignature", {});
+	return outcome;
 }
 
 /**
@@ -72,23 +110,32 @@ export async function verifyOutcome(envelope, artifact, { tenantId, enforcerId, 
  * @param {Node} decision
  */
 async function digestOf(decision) {
-  const signature = new Reader('decision', decision).string('signature').replace(/=+$/, '');
-  return toHex(await sha256(concat(utf8(canonicalNode(decision, 'signature')), fromBase64url('signature', signature))));
+	const signature = new Reader("decision", decision)
+		.string("signature")
+		.replace(/=+$/, "");
+	return toHex(
+		await sha256(
+			concat(
+				utf8(canonicalNode(decision, "signature")),
+				fromBase64url("signature", signature),
+			),
+		),
+	);
 }
 
 /** @param {Node} node */
 function readEnvelope(node) {
-  const reader = new Reader(WHAT, node);
-  reader.oneOf('payloadType', [PAYLOAD_TYPE]);
-  const payload = fromUtf8(fromBase64(reader.string('payload')));
-  if (payload === null) throw reader.invalid('payload', 'UTF-8');
-  const signatures = reader.array('signatures');
-  reader.finish();
-  if (signatures.length !== 1) throw reader.invalid('signatures', '1');
-  const inner = new Reader(WHAT, signatures[0], '/signatures/0');
-  const signature = fromBase64(inner.string('sig'));
-  inner.finish();
-  return { payload, signature };
+	const reader = new Reader(WHAT, node);
+	reader.oneOf("payloadType", [PAYLOAD_TYPE]);
+	const payload = fromUtf8(fromBase64(reader.string("payload")));
+	if (payload === null) throw reader.invalid("payload", "UTF-8");
+	const signatures = reader.array("signatures");
+	reader.finish();
+	if (signatures.length !== 1) throw reader.invalid("signatures", "1");
+	const inner = new Reader(WHAT, signatures[0], "/signatures/0");
+	const signature = fromBase64(inner.string("sig"));
+	inner.finish();
+	return { payload, signature };
 }
 
 /**
@@ -96,31 +143,53 @@ function readEnvelope(node) {
  * @param {string} text
  */
 function fromBase64(text) {
-  const bare = text.replace(/=+$/, '');
-  if (text.length % 4 !== 0 || bare.length < text.length - 2 || /[-_]/.test(text)) throw Problem.of('base64', { what: WHAT });
-  return fromBase64url(WHAT, bare.replace(/\+/g, '-').replace(/\//g, '_'));
+	const bare = text.replace(/=+$/, "");
+	if (
+		text.length % 4 !== 0 ||
+		bare.length < text.length - 2 ||
+		/[-_]/.test(text)
+	)
+		throw Problem.of("base64", { what: WHAT });
+	return fromBase64url(WHAT, bare.replace(/\+/g, "-").replace(/\//g, "_"));
 }
 
 /** @param {Node} node */
 function readStatement(node) {
-  const reader = new Reader(WHAT, node);
-  const predicate = new Reader(WHAT, reader.object('predicate'), '/predicate');
-  predicate.version();
-  reader.oneOf('_type', [STATEMENT_TYPE]);
-  reader.oneOf('predicateType', [PREDICATE_TYPE]);
-  const subjects = reader.array('subject');
-  if (subjects.length !== 1) throw reader.invalid('subject', '1');
-  const first = new Reader(WHAT, subjects[0], '/subject/0');
-  const digest = new Reader(WHAT, first.object('digest'), '/subject/0/digest');
-  const subject = { name: first.id('name'), digest: digest.hash('sha256') };
-  const claims = { tenantId: predicate.id('tenantId'), enforcerId: predicate.id('enforcerId') };
-  const isAllowed = predicate.oneOf('outcome', /** @type {const} */ (['allowed', 'denied'])) === 'allowed';
-  const cause = predicate.oneOf('cause', /** @type {const} */ (['', ...CAUSES]));
-  if (isAllowed !== (cause === '')) throw predicate.invalid('cause', CAUSES.join(' | '));
-  const decisions = predicate.array('decisions').map(({ value }) => value);
-  const areHashes = decisions.every((value) => typeof value === 'string' && HASH.test(value));
-  if (!areHashes || decisions.length < 1 || decisions.length > MAX_DECISIONS) throw predicate.invalid('decisions', 'SHA-256[]');
-  predicate.time('at');
-  for (const each of [reader, predicate, first, digest]) each.finish();
-  return { subject, claims, decisions, outcome: cause === '' ? /** @type {const} */ ('allowed') : cause };
+	const reader = new Reader(WHAT, node);
+	const predicate = new Reader(WHAT, reader.object("predicate"), "/predicate");
+	predicate.version();
+	reader.oneOf("_type", [STATEMENT_TYPE]);
+	reader.oneOf("predicateType", [PREDICATE_TYPE]);
+	const subjects = reader.array("subject");
+	if (subjects.length !== 1) throw reader.invalid("subject", "1");
+	const first = new Reader(WHAT, subjects[0], "/subject/0");
+	const digest = new Reader(WHAT, first.object("digest"), "/subject/0/digest");
+	const subject = { name: first.id("name"), digest: digest.hash("sha256") };
+	const claims = {
+		tenantId: predicate.id("tenantId"),
+		enforcerId: predicate.id("enforcerId"),
+	};
+	const isAllowed =
+		predicate.oneOf("outcome", /** @type {const} */ (["allowed", "denied"])) ===
+		"allowed";
+	const cause = predicate.oneOf(
+		"cause",
+		/** @type {const} */ (["", ...CAUSES]),
+	);
+	if (isAllowed !== (cause === ""))
+		throw predicate.invalid("cause", CAUSES.join(" | "));
+	const decisions = predicate.array("decisions").map(({ value }) => value);
+	const areHashes = decisions.every(
+		(value) => typeof value === "string" && HASH.test(value),
+	);
+	if (!areHashes || decisions.length < 1 || decisions.length > MAX_DECISIONS)
+		throw predicate.invalid("decisions", "SHA-256[]");
+	predicate.time("at");
+	for (const each of [reader, predicate, first, digest]) each.finish();
+	return {
+		subject,
+		claims,
+		decisions,
+		outcome: cause === "" ? /** @type {const} */ ("allowed") : cause,
+	};
 }

@@ -1,13 +1,20 @@
 // Pairing with an enforcer: by the link that it printed, or by its short code and digits that a person compares. An enforcer is pinned
 // only once it is authentic.
 
-import { revokePairing } from './agents.js';
-import { randomBytes, toBase64url } from './bytes.js';
-import { requireInForce } from './enrol.js';
-import { isRefusedWith, path } from './gateway.js';
-import { parseEnforcerBundle } from './keys.js';
-import { beginAnswer, checkFingerprint, digitsOf, parseCode, parsePairingLink, proveAnswer } from './pairing.js';
-import { Problem } from './problem.js';
+import { randomBytes, toBase64url } from "./bytes.js";
+import { requireInForce } from "./enrol.js";
+import { isRefusedWith, path } from "./gateway.js";
+import { parseEnforcerBundle } from "./keys.js";
+import {
+	beginAnswer,
+	checkFingerprint,
+	digitsOf,
+	parseCode,
+	parsePairingLink,
+	proveAnswer,
+} from "./pairing.js";
+import { Problem } from "./problem.js";
+import { revokePairing } from "./unpair.js";
 
 /** @typedef {import('./keys.js').EnforcerBundle} EnforcerBundle */
 /** @typedef {import('./session.js').Session} Session */
@@ -21,15 +28,21 @@ const NONCE = /^[\w-]{43}$/;
  * @param {string} code
  */
 async function resolve({ client }, code) {
-  try {
-    const { members } = await client.members({ path: path('v1', 'pairing', 'resolve', code), expect: [200] });
-    const { nonce, publicKey } = members;
-    if (typeof publicKey !== 'string') throw Problem.of('enforcerKey', {});
-    if (typeof nonce !== 'string' || !NONCE.test(nonce)) throw Problem.of('answer', { expected: 'nonce' });
-    return { bundle: parseEnforcerBundle(publicKey), nonce };
-  } catch (error) {
-    throw isRefusedWith(error, 'NOT_FOUND') ? Problem.of('noSuchCode', {}, error) : error;
-  }
+	try {
+		const { members } = await client.members({
+			path: path("v1", "pairing", "resolve", code),
+			expect: [200],
+		});
+		const { nonce, publicKey } = members;
+		if (typeof publicKey !== "string") throw Problem.of("enforcerKey", {});
+		if (typeof nonce !== "string" || !NONCE.test(nonce))
+			throw Problem.of("answer", { expected: "nonce" });
+		return { bundle: parseEnforcerBundle(publicKey), nonce };
+	} catch (error) {
+		throw isRefusedWith(error, "NOT_FOUND")
+			? Problem.of("noSuchCode", {}, error)
+			: error;
+	}
 }
 
 /**
@@ -39,15 +52,28 @@ async function resolve({ client }, code) {
  * @param {string} publicKey
  */
 async function complete({ client, identity }, nonce, publicKey) {
-  try {
-    const body = JSON.stringify({ nonce, approverId: identity.approverId, publicKey });
-    const call = { path: '/v1/pairing/complete', body, once: true, expect: [200] };
-    const { routingToken } = (await client.members({ method: 'POST', ...call })).members;
-    if (typeof routingToken !== 'string') throw Problem.of('answer', { expected: 'routingToken' });
-    return routingToken;
-  } catch (error) {
-    throw isRefusedWith(error, 'NOT_FOUND', 'INVALID_STATE') ? Problem.of('noSuchCode', {}, error) : error;
-  }
+	try {
+		const body = JSON.stringify({
+			nonce,
+			approverId: identity.approverId,
+			publicKey,
+		});
+		const call = {
+			path: "/v1/pairing/complete",
+			body,
+			once: true,
+			expect: [200],
+		};
+		const { routingToken } = (await client.members({ method: "POST", ...call }))
+			.members;
+		if (typeof routingToken !== "string")
+			throw Problem.of("answer", { expected: "routingToken" });
+		return routingToken;
+	} catch (error) {
+		throw isRefusedWith(error, "NOT_FOUND", "INVALID_STATE")
+			? Problem.of("noSuchCode", {}, error)
+			: error;
+	}
 }
 
 /**
@@ -57,9 +83,9 @@ async function complete({ client, identity }, nonce, publicKey) {
  * @returns {import('./types.js').OfferStanding}
  */
 function standingOf({ enforcers }, { enforcerId, encryptionKey }) {
-  const known = enforcers.get(enforcerId);
-  if (known === undefined) return 'new';
-  return known.key === toBase64url(encryptionKey) ? 'known' : 'otherKey';
+	const known = enforcers.get(enforcerId);
+	if (known === undefined) return "new";
+	return known.key === toBase64url(encryptionKey) ? "known" : "otherKey";
 }
 
 /**
@@ -68,21 +94,31 @@ function standingOf({ enforcers }, { enforcerId, encryptionKey }) {
  * @param {string} text
  */
 export async function readPairingLink(session, text) {
-  const link = parsePairingLink(text);
-  await requireInForce(session);
-  const { bundle, nonce } = await resolve(session, link.code);
-  await checkFingerprint(bundle, link.fingerprint);
-  return {
-    enforcerId: bundle.enforcerId,
-    label: bundle.label,
-    standing: standingOf(session, bundle),
-    accept: async (/** @type {boolean} */ replaces) => {
-      requireReplacement(session, bundle, replaces);
-      const begun = beginAnswer(bundle, nonce, session.identity.approverId, session.keys.bundle, randomBytes(16));
-      const routingToken = await complete(session, nonce, await proveAnswer(begun, link.secret));
-      return pin(session, bundle, routingToken);
-    },
-  };
+	const link = parsePairingLink(text);
+	await requireInForce(session);
+	const { bundle, nonce } = await resolve(session, link.code);
+	await checkFingerprint(bundle, link.fingerprint);
+	return {
+		enforcerId: bundle.enforcerId,
+		label: bundle.label,
+		standing: standingOf(session, bundle),
+		accept: async (/** @type {boolean} */ replaces) => {
+			requireReplacement(session, bundle, replaces);
+			const begun = beginAnswer(
+				bundle,
+				nonce,
+				session.identity.approverId,
+				session.keys.bundle,
+				randomBytes(16),
+			);
+			const routingToken = await complete(
+				session,
+				nonce,
+				await proveAnswer(begun, link.secret),
+			);
+			return pin(session, bundle, routingToken);
+		},
+	};
 }
 
 /**
@@ -92,7 +128,8 @@ export async function readPairingLink(session, text) {
  * @param {boolean} replaces
  */
 function requireReplacement(session, bundle, replaces) {
-  if (standingOf(session, bundle) === 'otherKey' && !replaces) throw Problem.of('replacesKey', { enforcerId: bundle.enforcerId });
+	if (standingOf(session, bundle) === "otherKey" && !replaces)
+		throw Problem.of("replacesKey", { enforcerId: bundle.enforcerId });
 }
 
 /**
@@ -101,24 +138,30 @@ function requireReplacement(session, bundle, replaces) {
  * @param {string} text
  */
 export async function pairByCode(session, text) {
-  const code = parseCode(text);
-  if (code === null) throw Problem.of('pairingCode', {});
-  await requireInForce(session);
-  const { bundle, nonce } = await resolve(session, code);
-  const begun = beginAnswer(bundle, nonce, session.identity.approverId, session.keys.bundle, randomBytes(16));
-  const digits = await digitsOf(begun.transcript, nonce);
-  const routingToken = await complete(session, nonce, begun.answer);
-  return {
-    digits,
-    enforcerId: bundle.enforcerId,
-    label: bundle.label,
-    standing: standingOf(session, bundle),
-    confirm: async (/** @type {boolean} */ replaces) => {
-      requireReplacement(session, bundle, replaces);
-      return pin(session, bundle, routingToken);
-    },
-    abort: () => revokePairing(session, routingToken),
-  };
+	const code = parseCode(text);
+	if (code === null) throw Problem.of("pairingCode", {});
+	await requireInForce(session);
+	const { bundle, nonce } = await resolve(session, code);
+	const begun = beginAnswer(
+		bundle,
+		nonce,
+		session.identity.approverId,
+		session.keys.bundle,
+		randomBytes(16),
+	);
+	const digits = await digitsOf(begun.transcript, nonce);
+	const routingToken = await complete(session, nonce, begun.answer);
+	return {
+		digits,
+		enforcerId: bundle.enforcerId,
+		label: bundle.label,
+		standing: standingOf(session, bundle),
+		confirm: async (/** @type {boolean} */ replaces) => {
+			requireReplacement(session, bundle, replaces);
+			return pin(session, bundle, routingToken);
+		},
+		abort: () => revokePairing(session, routingToken),
+	};
 }
 
 /**
@@ -127,15 +170,26 @@ export async function pairByCode(session, text) {
  * @param {string} routingToken
  * @returns {Promise<EnforcerRecord>}
  */
-async function pin(session, { enforcerId, encryptionKey, label }, routingToken) {
-  const key = toBase64url(encryptionKey);
-  const record = { enforcerId, key, label, pairedAt: session.timestamp(), routingToken, introducedBy: null };
-  try {
-    await session.pin(record);
-  } catch (error) {
-    // The enforcer must not wait for a device that does not know it.
-    await revokePairing(session, routingToken).catch(() => undefined);
-    throw error;
-  }
-  return record;
+async function pin(
+	session,
+	{ enforcerId, encryptionKey, label },
+	routingToken,
+) {
+	const key = toBase64url(encryptionKey);
+	const record = {
+		enforcerId,
+		key,
+		label,
+		pairedAt: session.timestamp(),
+		routingToken,
+		introducedBy: null,
+	};
+	try {
+		await session.pin(record);
+	} catch (error) {
+		// The enforcer must not wait for a device that does not know it.
+		await revokePairing(session, routingToken).catch(() => undefined);
+		throw error;
+	}
+	return record;
 }

@@ -1,16 +1,23 @@
 // Pairing that the gateway cannot forge: by the link that the enforcer printed, or by its short code and digits that a person
 // compares. The gateway chooses the nonce and carries the messages; it is trusted with nothing.
 
-import { concat, equal, fromBase64urlOf, sha256, toBase64url, utf8 } from './bytes.js';
-import { canonical } from './canonical.js';
-import { deviceMembers } from './keys.js';
-import { Problem } from './problem.js';
+import {
+	concat,
+	equal,
+	fromBase64urlOf,
+	sha256,
+	toBase64url,
+	utf8,
+} from "./bytes.js";
+import { canonical } from "./canonical.js";
+import { deviceMembers } from "./keys.js";
+import { Problem } from "./problem.js";
 
 /** @typedef {import('./keys.js').DeviceBundle} DeviceBundle */
 /** @typedef {import('./keys.js').EnforcerBundle} EnforcerBundle */
 /** @typedef {import('./types.js').JsonObject} JsonObject */
 
-const MARK = '#/pair/';
+const MARK = "#/pair/";
 /** Crockford's base32: no two characters look alike. */
 const CODE = /^[0-9A-HJKMNP-TV-Z]{8}$/;
 /** Makes each guess at a second pair of bundles with the same digits expensive. */
@@ -30,8 +37,13 @@ const LIMIT = 10n ** 15n;
  * @returns {string | null}
  */
 export function parseCode(text) {
-  const code = text.trim().replaceAll('-', '').toUpperCase().replaceAll('O', '0').replace(/[IL]/g, '1');
-  return CODE.test(code) ? `${code.slice(0, 4)}-${code.slice(4)}` : null;
+	const code = text
+		.trim()
+		.replaceAll("-", "")
+		.toUpperCase()
+		.replaceAll("O", "0")
+		.replace(/[IL]/g, "1");
+	return CODE.test(code) ? `${code.slice(0, 4)}-${code.slice(4)}` : null;
 }
 
 /**
@@ -40,21 +52,34 @@ export function parseCode(text) {
  * @returns {PairingLink}
  */
 export function parsePairingLink(text) {
-  const refused = (/** @type {unknown} */ cause) => Problem.of('pairingLink', {}, cause);
-  const at = text.lastIndexOf(MARK);
-  const parts = at < 0 ? [] : text.slice(at + MARK.length).trim().split('/');
-  const [code, secret, fingerprint] = parts;
-  const read = code === undefined ? null : parseCode(code);
-  if (parts.length !== 3 || read === null || secret === undefined || fingerprint === undefined) throw refused(undefined);
-  try {
-    return {
-      code: read,
-      secret: fromBase64urlOf('key', secret, 16),
-      fingerprint: fromBase64urlOf('key', fingerprint, 16),
-    };
-  } catch (error) {
-    throw refused(error);
-  }
+	const refused = (/** @type {unknown} */ cause) =>
+		Problem.of("pairingLink", {}, cause);
+	const at = text.lastIndexOf(MARK);
+	const parts =
+		at < 0
+			? []
+			: text
+					.slice(at + MARK.length)
+					.trim()
+					.split("/");
+	const [code, secret, fingerprint] = parts;
+	const read = code === undefined ? null : parseCode(code);
+	if (
+		parts.length !== 3 ||
+		read === null ||
+		secret === undefined ||
+		fingerprint === undefined
+	)
+		throw refused(undefined);
+	try {
+		return {
+			code: read,
+			secret: fromBase64urlOf("key", secret, 16),
+			fingerprint: fromBase64urlOf("key", fingerprint, 16),
+		};
+	} catch (error) {
+		throw refused(error);
+	}
 }
 
 /**
@@ -63,8 +88,9 @@ export function parsePairingLink(text) {
  * @param {Bytes} fingerprint
  */
 export async function checkFingerprint(offer, fingerprint) {
-  const hash = await sha256(utf8(offer.text));
-  if (!equal(hash.subarray(0, 16), fingerprint)) throw Problem.of('fingerprint', {});
+	const hash = await sha256(utf8(offer.text));
+	if (!equal(hash.subarray(0, 16), fingerprint))
+		throw Problem.of("fingerprint", {});
 }
 
 /**
@@ -76,16 +102,21 @@ export async function checkFingerprint(offer, fingerprint) {
  * @param {Bytes} random 16 bytes, fresh for each attempt
  */
 export function beginAnswer(offer, nonce, approverId, bundle, random) {
-  /** @type {JsonObject} */
-  const members = { ...deviceMembers(bundle), random: toBase64url(random) };
-  const answer = spell(members);
-  const transcript = canonical({ nonce, approverId, enforcer: offer.text, approver: answer });
-  return { members, answer, transcript };
+	/** @type {JsonObject} */
+	const members = { ...deviceMembers(bundle), random: toBase64url(random) };
+	const answer = spell(members);
+	const transcript = canonical({
+		nonce,
+		approverId,
+		enforcer: offer.text,
+		approver: answer,
+	});
+	return { members, answer, transcript };
 }
 
 /** @param {JsonObject} members */
 function spell(members) {
-  return toBase64url(utf8(canonical(members)));
+	return toBase64url(utf8(canonical(members)));
 }
 
 /**
@@ -94,10 +125,16 @@ function spell(members) {
  * @param {Bytes} secret
  */
 export async function proveAnswer({ members, transcript }, secret) {
-  const key = await crypto.subtle.importKey('raw', secret, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
-  const message = concat(utf8('countersign pairing v1'), utf8(transcript));
-  const proof = new Uint8Array(await crypto.subtle.sign('HMAC', key, message));
-  return spell({ ...members, proof: toBase64url(proof) });
+	const key = await crypto.subtle.importKey(
+		"raw",
+		secret,
+		{ name: "HMAC", hash: "SHA-256" },
+		false,
+		["sign"],
+	);
+	const message = concat(utf8("countersign pairing v1"), utf8(transcript));
+	const proof = new Uint8Array(await crypto.subtle.sign("HMAC", key, message));
+	return spell({ ...members, proof: toBase64url(proof) });
 }
 
 /**
@@ -106,11 +143,21 @@ export async function proveAnswer({ members, transcript }, secret) {
  * @param {string} nonce
  */
 export async function digitsOf(transcript, nonce) {
-  const password = concat(utf8('countersign digits v1'), utf8(transcript));
-  const key = await crypto.subtle.importKey('raw', password, 'PBKDF2', false, ['deriveBits']);
-  const algorithm = { name: 'PBKDF2', hash: 'SHA-256', salt: utf8(nonce), iterations: ITERATIONS };
-  const derived = new Uint8Array(await crypto.subtle.deriveBits(algorithm, key, 128));
-  const number = derived.reduce((whole, byte) => (whole << 8n) | BigInt(byte), 0n) % LIMIT;
-  const digits = number.toString().padStart(15, '0');
-  return `${digits.slice(0, 5)} ${digits.slice(5, 10)} ${digits.slice(10)}`;
+	const password = concat(utf8("countersign digits v1"), utf8(transcript));
+	const key = await crypto.subtle.importKey("raw", password, "PBKDF2", false, [
+		"deriveBits",
+	]);
+	const algorithm = {
+		name: "PBKDF2",
+		hash: "SHA-256",
+		salt: utf8(nonce),
+		iterations: ITERATIONS,
+	};
+	const derived = new Uint8Array(
+		await crypto.subtle.deriveBits(algorithm, key, 128),
+	);
+	const number =
+		derived.reduce((whole, byte) => (whole << 8n) | BigInt(byte), 0n) % LIMIT;
+	const digits = number.toString().padStart(15, "0");
+	return `${digits.slice(0, 5)} ${digits.slice(5, 10)} ${digits.slice(10)}`;
 }

@@ -5,20 +5,21 @@
 
 const P = 2n ** 255n - 19n;
 /** d of edwards25519. */
-const D = 37095705934669439343138083508754565189542113879843219016388785533085940283555n;
+const D =
+	37095705934669439343138083508754565189542113879843219016388785533085940283555n;
 /** A of curve25519. */
 const A = 486662n;
 const SIGN = 1n << 255n;
 
 /** @param {Bytes} bytes little-endian */
 function toNumber(bytes) {
-  return bytes.reduceRight((number, byte) => (number << 8n) | BigInt(byte), 0n);
+	return bytes.reduceRight((number, byte) => (number << 8n) | BigInt(byte), 0n);
 }
 
 /** @param {bigint} number */
 function mod(number) {
-  const rest = number % P;
-  return rest < 0n ? rest + P : rest;
+	const rest = number % P;
+	return rest < 0n ? rest + P : rest;
 }
 
 /**
@@ -26,19 +27,19 @@ function mod(number) {
  * @param {bigint} number
  */
 function isSquare(number) {
-  let power = 1n;
-  let square = mod(number);
-  for (let exponent = (P - 1n) / 2n; exponent > 0n; exponent >>= 1n) {
-    if (exponent & 1n) power = mod(power * square);
-    square = mod(square * square);
-  }
-  return power <= 1n;
+	let power = 1n;
+	let square = mod(number);
+	for (let exponent = (P - 1n) / 2n; exponent > 0n; exponent >>= 1n) {
+		if (exponent & 1n) power = mod(power * square);
+		square = mod(square * square);
+	}
+	return power <= 1n;
 }
 
 /** @param {Bytes} bytes */
 function edwardsY(bytes) {
-  const number = toNumber(bytes);
-  return mod(number & ~SIGN);
+	const number = toNumber(bytes);
+	return mod(number & ~SIGN);
 }
 
 /**
@@ -47,9 +48,9 @@ function edwardsY(bytes) {
  * @param {Bytes} bytes
  */
 export function isSmallOrder(bytes) {
-  const y = edwardsY(bytes);
-  const yy = mod(y * y);
-  return mod(y * (yy - 1n) * (D * yy * yy + 2n * yy - 1n)) === 0n;
+	const y = edwardsY(bytes);
+	const yy = mod(y * y);
+	return mod(y * (yy - 1n) * (D * yy * yy + 2n * yy - 1n)) === 0n;
 }
 
 /**
@@ -57,9 +58,9 @@ export function isSmallOrder(bytes) {
  * @param {Bytes} bytes
  */
 export function isSigningKey(bytes) {
-  const y = edwardsY(bytes);
-  const yy = mod(y * y);
-  return isSquare((yy - 1n) * (D * yy + 1n)) && !isSmallOrder(bytes);
+	const y = edwardsY(bytes);
+	const yy = mod(y * y);
+	return isSquare((yy - 1n) * (D * yy + 1n)) && !isSmallOrder(bytes);
 }
 
 /**
@@ -68,8 +69,8 @@ export function isSigningKey(bytes) {
  * @param {Bytes} bytes
  */
 export function isEncryptionKey(bytes) {
-  const u = toNumber(bytes);
-  const uu = mod(u * u);
-  const quartic = uu * uu - 4n * u * uu - (2n + 4n * A) * uu - 4n * u + 1n;
-  return u < P && mod(u * (uu - 1n) * quartic) !== 0n;
+	const u = toNumber(bytes);
+	const uu = mod(u * u);
+	const quartic = uu * uu - 4n * u * uu - (2n + 4n * A) * uu - 4n * u + 1n;
+	return u < P && mod(u * (uu - 1n) * quartic) !== 0n;
 }

@@ -5,34 +5,40 @@
 /** @typedef {keyof Problems} ProblemCode */
 
 export class Problem extends Error {
-  /**
-   * @param {ProblemCode} code
-   * @param {Record<string, unknown>} values
-   * @param {unknown} [cause]
-   */
-  constructor(code, values, cause) {
-    super(`${code} ${JSON.stringify(values)}`);
-    this.name = 'Problem';
-    this.code = code;
-    this.values = values;
-    this.cause = cause;
-  }
+	/**
+	 * @param {ProblemCode} code
+	 * @param {Record<string, unknown>} values
+	 * @param {unknown} [cause]
+	 */
+	constructor(code, values, cause) {
+		super(`${code} ${JSON.stringify(values)}`);
+		this.name = "Problem";
+		this.code = code;
+		this.values = values;
+		this.cause = cause;
+	}
 
-  /**
-   * @template {ProblemCode} C
-   * @param {C} code
-   * @param {Problems[C]} values
-   * @param {unknown} [cause]
-   */
-  static of(code, values, cause) {
-    return new Problem(code, values, cause);
-  }
+	/**
+	 * @template {ProblemCode} C
+	 * @param {C} code
+	 * @param {Problems[C]} values
+	 * @param {unknown} [cause]
+	 */
+	static of(code, values, cause) {
+		return new Problem(code, values, cause);
+	}
 
-  /** Whether the gateway is away, rather than of another opinion. */
-  get isUnavailable() {
-    const status = this.code === 'refused' ? Number(this.values.status) : 0;
-    return this.code === 'unreachable' || this.code === 'slow' || this.code === 'providerAway' || status >= 500 || status === 429;
-  }
+	/** Whether the gateway is away, rather than of another opinion. */
+	get isUnavailable() {
+		const status = this.code === "refused" ? Number(this.values.status) : 0;
+		return (
+			this.code === "unreachable" ||
+			this.code === "slow" ||
+			this.code === "providerAway" ||
+			status >= 500 ||
+			status === 429
+		);
+	}
 }
 
 /**
@@ -41,6 +47,6 @@ export class Problem extends Error {
  * @returns {Problem}
  */
 export function asProblem(thrown) {
-  if (thrown instanceof Problem) return thrown;
-  throw thrown;
+	if (thrown instanceof Problem) return thrown;
+	throw thrown;
 }

@@ -8,7 +8,20 @@
  * @param {{ enforcerId: string, artifact: string, decision: string, device: string }} decided
  * @param {string[]} statements those about the approver's devices, as the gateway serves them; may be empty
  */
-export function spellRecord({ tenantId, approverId }, { enforcerId, artifact, decision, device }, statements) {
-  const members = { v: 1, tenantId, approverId, enforcerId, artifact, decision, device, statements };
-  return `${JSON.stringify(members, null, 2)}\n`;
+export function spellRecord(
+	{ tenantId, approverId },
+	{ enforcerId, artifact, decision, device },
+	statements,
+) {
+	const members = {
+		v: 1,
+		tenantId,
+		approverId,
+		enforcerId,
+		artifact,
+		decision,
+		device,
+		statements,
+	};
+	return `${JSON.stringify(members, null, 2)}\n`;
 }

@@ -1,28 +1,34 @@
 // Encryption to several recipients: the content under a fresh key, and that key under HPKE for each recipient. Nothing is used or
 // shown before every check has passed.
 
-import { fromBase64url, fromBase64urlOf, randomBytes, toBase64url, utf8 } from './bytes.js';
-import { Reader, canonical } from './canonical.js';
-import { aesGcm, hpkeOpen, hpkeSeal } from './hpke.js';
-import { Problem } from './problem.js';
+import {
+	fromBase64url,
+	fromBase64urlOf,
+	randomBytes,
+	toBase64url,
+	utf8,
+} from "./bytes.js";
+import { canonical, Reader } from "./canonical.js";
+import { aesGcm, hpkeOpen, hpkeSeal } from "./hpke.js";
+import { Problem } from "./problem.js";
 
 /** @typedef {import('./json.js').Node} Node */
 /** @typedef {import('./hpke.js').KeyPair} KeyPair */
 /** @typedef {import('./types.js').JsonObject} JsonObject */
 
-const ALGORITHM = 'HPKE-X25519-SHA256-A256GCM';
-const CONTENT_ALGORITHM = 'A256GCM';
+const ALGORITHM = "HPKE-X25519-SHA256-A256GCM";
+const CONTENT_ALGORITHM = "A256GCM";
 const MAX_RECIPIENTS = 256;
-const WHAT = 'ciphertext';
+const WHAT = "ciphertext";
 
 /**
  * What is encrypted, and in which direction: `info` of HPKE, and the member that names a recipient. A ciphertext of one purpose
  * never opens as one of another.
  */
 export const PURPOSES = {
-  artifact: { info: utf8('countersign seal v1'), recipient: 'deviceId' },
-  prompt: { info: utf8('countersign prompt v1'), recipient: 'enforcerId' },
-  hints: { info: utf8('countersign hints v1'), recipient: 'enforcerId' },
+	artifact: { info: utf8("countersign seal v1"), recipient: "deviceId" },
+	prompt: { info: utf8("countersign prompt v1"), recipient: "enforcerId" },
+	hints: { info: utf8("countersign hints v1"), recipient: "enforcerId" },
 };
 
 /** @typedef {keyof typeof PURPOSES} Purpose */
@@ -52,13 +58,21 @@ export const PURPOSES = {
 
 /** @type {Random} */
 export const RANDOM = {
-  bytes: randomBytes,
-  async ephemeral() {
-    const generated = await crypto.subtle.generateKey({ name: 'X25519' }, false, ['deriveBits']);
-    const pair = /** @type {CryptoKeyPair} */ (/** @type {unknown} */ (generated));
-    const publicKey = new Uint8Array(await crypto.subtle.exportKey('raw', pair.publicKey));
-    return { privateKey: pair.privateKey, publicKey };
-  },
+	bytes: randomBytes,
+	async ephemeral() {
+		const generated = await crypto.subtle.generateKey(
+			{ name: "X25519" },
+			false,
+			["deriveBits"],
+		);
+		const pair = /** @type {CryptoKeyPair} */ (
+			/** @type {unknown} */ (generated)
+		);
+		const publicKey = new Uint8Array(
+			await crypto.subtle.exportKey("raw", pair.publicKey),
+		);
+		return { privateKey: pair.privateKey, publicKey };
+	},
 };
 
 /**
@@ -67,19 +81,24 @@ export const RANDOM = {
  * @returns {Ciphertext}
  */
 export function parseCiphertext(purpose, node) {
-  const reader = new Reader(WHAT, node);
-  reader.oneOf('alg', [ALGORITHM]);
-  reader.oneOf('enc', [CONTENT_ALGORITHM]);
-  if (purpose === 'prompt') fromBase64urlOf('deviceId', reader.string('sender'), 16);
-  const nonce = fromBase64urlOf(WHAT, reader.string('nonce'), 12);
-  const data = fromBase64url(WHAT, reader.string('data'));
-  const list = reader.array('recipients');
-  reader.finish();
-  if (list.length === 0) throw Problem.of('notARecipient', {});
-  if (list.length > MAX_RECIPIENTS) throw Problem.of('tooManyRecipients', { limit: MAX_RECIPIENTS });
-  const recipients = list.map((recipient) => parseWrappedKey(purpose, recipient));
-  if (new Set(recipients.map(({ name }) => name)).size < list.length) throw Problem.of('repeatedRecipient', {});
-  return { purpose, nonce, data, recipients };
+	const reader = new Reader(WHAT, node);
+	reader.oneOf("alg", [ALGORITHM]);
+	reader.oneOf("enc", [CONTENT_ALGORITHM]);
+	if (purpose === "prompt")
+		fromBase64urlOf("deviceId", reader.string("sender"), 16);
+	const nonce = fromBase64urlOf(WHAT, reader.string("nonce"), 12);
+	const data = fromBase64url(WHAT, reader.string("data"));
+	const list = reader.array("recipients");
+	reader.finish();
+	if (list.length === 0) throw Problem.of("notARecipient", {});
+	if (list.length > MAX_RECIPIENTS)
+		throw Problem.of("tooManyRecipients", { limit: MAX_RECIPIENTS });
+	const recipients = list.map((recipient) =>
+		parseWrappedKey(purpose, recipient),
+	);
+	if (new Set(recipients.map(({ name }) => name)).size < list.length)
+		throw Problem.of("repeatedRecipient", {});
+	return { purpose, nonce, data, recipients };
 }
 
 /**
@@ -88,14 +107,14 @@ export function parseCiphertext(purpose, node) {
  * @returns {WrappedKey}
  */
 function parseWrappedKey(purpose, node) {
-  const reader = new Reader(WHAT, node, '/recipients');
-  const wrapped = {
-    name: reader.string(PURPOSES[purpose].recipient),
-    encapsulated: fromBase64urlOf(WHAT, reader.string('encapsulated'), 32),
-    key: fromBase64urlOf(WHAT, reader.string('key'), 48),
-  };
-  reader.finish();
-  return wrapped;
+	const reader = new Reader(WHAT, node, "/recipients");
+	const wrapped = {
+		name: reader.string(PURPOSES[purpose].recipient),
+		encapsulated: fromBase64urlOf(WHAT, reader.string("encapsulated"), 32),
+		key: fromBase64urlOf(WHAT, reader.string("key"), 48),
+	};
+	reader.finish();
+	return wrapped;
 }
 
 /**
@@ -103,11 +122,11 @@ function parseWrappedKey(purpose, node) {
  * @param {WrappedKey[]} recipients
  */
 function recipientMembers(purpose, recipients) {
-  return recipients.map(({ name, encapsulated, key }) => ({
-    [PURPOSES[purpose].recipient]: name,
-    encapsulated: toBase64url(encapsulated),
-    key: toBase64url(key),
-  }));
+	return recipients.map(({ name, encapsulated, key }) => ({
+		[PURPOSES[purpose].recipient]: name,
+		encapsulated: toBase64url(encapsulated),
+		key: toBase64url(key),
+	}));
 }
 
 /**
@@ -117,7 +136,12 @@ function recipientMembers(purpose, recipients) {
  * @param {WrappedKey[]} recipients
  */
 function contentData(purpose, context, recipients) {
-  return utf8(canonical({ ...context, recipients: recipientMembers(purpose, recipients) }));
+	return utf8(
+		canonical({
+			...context,
+			recipients: recipientMembers(purpose, recipients),
+		}),
+	);
 }
 
 /**
@@ -130,23 +154,36 @@ function contentData(purpose, context, recipients) {
  * @param {Random} random
  * @returns {Promise<JsonObject>} the members of the ciphertext
  */
-export async function seal(purpose, sender, recipient, context, content, random) {
-  const contentKey = random.bytes(32);
-  const nonce = random.bytes(12);
-  const ephemeral = await random.ephemeral();
-  const { info } = PURPOSES[purpose];
-  const message = { info, text: contentKey, associated: utf8(canonical(context)) };
-  const key = await hpkeSeal(ephemeral, recipient.key, sender, message);
-  const recipients = [{ name: recipient.name, encapsulated: ephemeral.publicKey, key }];
-  const associated = contentData(purpose, context, recipients);
-  const data = await aesGcm('encrypt', contentKey, nonce, content, associated);
-  return {
-    alg: ALGORITHM,
-    enc: CONTENT_ALGORITHM,
-    nonce: toBase64url(nonce),
-    data: toBase64url(data),
-    recipients: recipientMembers(purpose, recipients),
-  };
+export async function seal(
+	purpose,
+	sender,
+	recipient,
+	context,
+	content,
+	random,
+) {
+	const contentKey = random.bytes(32);
+	const nonce = random.bytes(12);
+	const ephemeral = await random.ephemeral();
+	const { info } = PURPOSES[purpose];
+	const message = {
+		info,
+		text: contentKey,
+		associated: utf8(canonical(context)),
+	};
+	const key = await hpkeSeal(ephemeral, recipient.key, sender, message);
+	const recipients = [
+		{ name: recipient.name, encapsulated: ephemeral.publicKey, key },
+	];
+	const associated = contentData(purpose, context, recipients);
+	const data = await aesGcm("encrypt", contentKey, nonce, content, associated);
+	return {
+		alg: ALGORITHM,
+		enc: CONTENT_ALGORITHM,
+		nonce: toBase64url(nonce),
+		data: toBase64url(data),
+		recipients: recipientMembers(purpose, recipients),
+	};
 }
 
 /**
@@ -160,17 +197,28 @@ export async function seal(purpose, sender, recipient, context, content, random)
  * @returns {Promise<Bytes>}
  */
 export async function open(ciphertext, ownName, own, sender, context) {
-  const { purpose, nonce, data, recipients } = ciphertext;
-  const wrapped = recipients.find(({ name }) => name === ownName);
-  if (wrapped === undefined) throw Problem.of('notARecipient', {});
-  const message = { info: PURPOSES[purpose].info, text: wrapped.key, associated: utf8(canonical(context)) };
-  const contentKey = await hpkeOpen(wrapped.encapsulated, own, sender, message).catch((error) => {
-    throw Problem.of('keyNotOpened', {}, error);
-  });
-  const associated = contentData(purpose, context, recipients);
-  return aesGcm('decrypt', contentKey, nonce, data, associated).catch((error) => {
-    throw Problem.of('contentNotOpened', {}, error);
-  });
+	const { purpose, nonce, data, recipients } = ciphertext;
+	const wrapped = recipients.find(({ name }) => name === ownName);
+	if (wrapped === undefined) throw Problem.of("notARecipient", {});
+	const message = {
+		info: PURPOSES[purpose].info,
+		text: wrapped.key,
+		associated: utf8(canonical(context)),
+	};
+	const contentKey = await hpkeOpen(
+		wrapped.encapsulated,
+		own,
+		sender,
+		message,
+	).catch((error) => {
+		throw Problem.of("keyNotOpened", {}, error);
+	});
+	const associated = contentData(purpose, context, recipients);
+	return aesGcm("decrypt", contentKey, nonce, data, associated).catch(
+		(error) => {
+			throw Problem.of("contentNotOpened", {}, error);
+		},
+	);
 }
 
 /**
@@ -181,7 +229,12 @@ export async function open(ciphertext, ownName, own, sender, context) {
  * @returns {JsonObject}
  */
 export function salted(members, random) {
-  const extensions = /** @type {JsonObject} */ (members.extensions ?? {});
-  return { ...members, extensions: { ...extensions, 'countersign.salt': toBase64url(random.bytes(16)) } };
+	const extensions = /** @type {JsonObject} */ (members.extensions ?? {});
+	return {
+		...members,
+		extensions: {
+			...extensions,
+			"countersign.salt": toBase64url(random.bytes(16)),
+		},
+	};
 }
-

@@ -1,9 +1,9 @@
 // What keeps the inbox current beside the channel. Nothing is asked while nobody can see the page.
 
-import { waitForAny } from './exchange.js';
-import { isHidden, jittered, sleep } from './gateway.js';
-import { wantsIntroduction } from './item.js';
-import { Problem } from './problem.js';
+import { waitForAny } from "./exchange.js";
+import { isHidden, jittered, sleep } from "./gateway.js";
+import { wantsIntroduction } from "./item.js";
+import { Problem } from "./problem.js";
 
 /** @typedef {import('./inbox.js').InboxModel} InboxModel */
 
@@ -32,12 +32,12 @@ const LONGEST_DELIVERY_PAUSE_MS = 60_000;
  * @param {number} failures in a row
  */
 export function pollPause(failures) {
-  return Math.min(POLL_MS * 2 ** Math.min(failures, 10), LONGEST_POLL_MS);
+	return Math.min(POLL_MS * 2 ** Math.min(failures, 10), LONGEST_POLL_MS);
 }
 
 /** @param {InboxModel} model */
 function isOffline(model) {
-  return model.live.value.connection === 'offline';
+	return model.live.value.connection === "offline";
 }
 
 /**
@@ -46,11 +46,19 @@ function isOffline(model) {
  * @param {number} from
  */
 export function turnOf(pending, from) {
-  if (pending.length <= MAX_WAITED_FOR) return { waitedFor: pending, next: 0, seconds: WAIT_SECONDS };
-  const [first, ...others] = pending;
-  const start = from % others.length;
-  const turn = [...others.slice(start), ...others.slice(0, start)].slice(0, MAX_WAITED_FOR - 1);
-  return { waitedFor: [String(first), ...turn], next: start + turn.length, seconds: TURN_SECONDS };
+	if (pending.length <= MAX_WAITED_FOR)
+		return { waitedFor: pending, next: 0, seconds: WAIT_SECONDS };
+	const [first, ...others] = pending;
+	const start = from % others.length;
+	const turn = [...others.slice(start), ...others.slice(0, start)].slice(
+		0,
+		MAX_WAITED_FOR - 1,
+	);
+	return {
+		waitedFor: [String(first), ...turn],
+		next: start + turn.length,
+		seconds: TURN_SECONDS,
+	};
 }
 
 /**
@@ -59,29 +67,37 @@ export function turnOf(pending, from) {
  * @param {number} run
  */
 export async function waitForEnds(model, run) {
-  /** Rounds in a row from which nothing was learned. */
-  let idle = 0;
-  let from = 0;
-  while (model.isRunning && model.run === run) {
-    const { waitedFor, next, seconds } = turnOf(model.pendingIds(), from);
-    if (waitedFor.length === 0 || isHidden() || isOffline(model)) {
-      await nextChange(model, LONGEST_POLL_MS);
-      continue;
-    }
-    from = next;
-    const began = Date.now();
-    const ended = await endedOf(model, waitedFor, seconds);
-    if (!model.isRunning) return;
-    await Promise.all((ended ?? []).map((requestId) => model.askQuietly(requestId)));
-    // A node that stops answers at once.
-    const isEarly = ended?.length === 0 && !hasMore(model, waitedFor) && Date.now() - began < EARLY_MS;
-    const isNews = ended !== null && !isEarly && ended.every((requestId) => !model.pendingIds().includes(requestId));
-    idle = isNews ? 0 : idle + 1;
-    if (isNews) continue;
-    // The gateway knows no waits, refuses them, or names what has not ended.
-    await sleep(jittered(pollPause(idle - 1)));
-    if (model.isRunning && !isOffline(model)) await model.refresh();
-  }
+	/** Rounds in a row from which nothing was learned. */
+	let idle = 0;
+	let from = 0;
+	while (model.isRunning && model.run === run) {
+		const { waitedFor, next, seconds } = turnOf(model.pendingIds(), from);
+		if (waitedFor.length === 0 || isHidden() || isOffline(model)) {
+			await nextChange(model, LONGEST_POLL_MS);
+			continue;
+		}
+		from = next;
+		const began = Date.now();
+		const ended = await endedOf(model, waitedFor, seconds);
+		if (!model.isRunning) return;
+		await Promise.all(
+			(ended ?? []).map((requestId) => model.askQuietly(requestId)),
+		);
+		// A node that stops answers at once.
+		const isEarly =
+			ended?.length === 0 &&
+			!hasMore(model, waitedFor) &&
+			Date.now() - began < EARLY_MS;
+		const isNews =
+			ended !== null &&
+			!isEarly &&
+			ended.every((requestId) => !model.pendingIds().includes(requestId));
+		idle = isNews ? 0 : idle + 1;
+		if (isNews) continue;
+		// The gateway knows no waits, refuses them, or names what has not ended.
+		await sleep(jittered(pollPause(idle - 1)));
+		if (model.isRunning && !isOffline(model)) await model.refresh();
+	}
 }
 
 /**
@@ -90,9 +106,9 @@ export async function waitForEnds(model, run) {
  * @param {string[]} waitedFor
  */
 function hasMore(model, waitedFor) {
-  const pending = model.pendingIds();
-  const all = pending.length <= MAX_WAITED_FOR ? pending : pending.slice(0, 1);
-  return all.some((requestId) => !waitedFor.includes(requestId));
+	const pending = model.pendingIds();
+	const all = pending.length <= MAX_WAITED_FOR ? pending : pending.slice(0, 1);
+	return all.some((requestId) => !waitedFor.includes(requestId));
 }
 
 /**
@@ -103,23 +119,30 @@ function hasMore(model, waitedFor) {
  * @param {number} seconds
  */
 async function endedOf(model, waitedFor, seconds) {
-  const aborter = new AbortController();
-  const giveUp = () => aborter.abort();
-  model.stopping.signal.addEventListener('abort', giveUp);
-  let timer = 0;
-  const leave = model.live.subscribe(() => {
-    if (timer === 0 && (hasMore(model, waitedFor) || isHidden())) timer = setTimeout(giveUp, GATHER_MS);
-  });
-  try {
-    return await waitForAny(model.session, waitedFor, seconds, ANSWER_MS, aborter.signal);
-  } catch (error) {
-    if (!(error instanceof Problem)) throw error;
-    return aborter.signal.aborted ? [] : null;
-  } finally {
-    clearTimeout(timer);
-    leave();
-    model.stopping.signal.removeEventListener('abort', giveUp);
-  }
+	const aborter = new AbortController();
+	const giveUp = () => aborter.abort();
+	model.stopping.signal.addEventListener("abort", giveUp);
+	let timer = 0;
+	const leave = model.live.subscribe(() => {
+		if (timer === 0 && (hasMore(model, waitedFor) || isHidden()))
+			timer = setTimeout(giveUp, GATHER_MS);
+	});
+	try {
+		return await waitForAny(
+			model.session,
+			waitedFor,
+			seconds,
+			ANSWER_MS,
+			aborter.signal,
+		);
+	} catch (error) {
+		if (!(error instanceof Problem)) throw error;
+		return aborter.signal.aborted ? [] : null;
+	} finally {
+		clearTimeout(timer);
+		leave();
+		model.stopping.signal.removeEventListener("abort", giveUp);
+	}
 }
 
 /**
@@ -128,21 +151,21 @@ async function endedOf(model, waitedFor, seconds) {
  * @param {number} longestMs
  */
 function nextChange(model, longestMs) {
-  return new Promise((resolve) => {
-    let isFirst = true;
-    const finish = () => {
-      // It is called with what there is, too.
-      if (isFirst) return;
-      clearTimeout(timer);
-      leave();
-      model.stopping.signal.removeEventListener('abort', finish);
-      resolve(undefined);
-    };
-    const timer = setTimeout(finish, longestMs);
-    const leave = model.live.subscribe(finish);
-    model.stopping.signal.addEventListener('abort', finish);
-    isFirst = false;
-  });
+	return new Promise((resolve) => {
+		let isFirst = true;
+		const finish = () => {
+			// It is called with what there is, too.
+			if (isFirst) return;
+			clearTimeout(timer);
+			leave();
+			model.stopping.signal.removeEventListener("abort", finish);
+			resolve(undefined);
+		};
+		const timer = setTimeout(finish, longestMs);
+		const leave = model.live.subscribe(finish);
+		model.stopping.signal.addEventListener("abort", finish);
+		isFirst = false;
+	});
 }
 
 /**
@@ -151,28 +174,32 @@ function nextChange(model, longestMs) {
  * @param {number} run
  */
 export async function waitForIntroductions(model, run) {
-  /** @type {Set<string>} */
-  let known = new Set();
-  let rounds = 0;
-  let due = Infinity;
-  while (model.isRunning && model.run === run) {
-    const wanting = [...model.items.values()].filter(wantsIntroduction).map(({ requestId }) => requestId);
-    // A new one may be introduced soon, whatever became of others.
-    if (wanting.some((requestId) => !known.has(requestId))) [rounds, due] = [0, Date.now() + introductionPause(0)];
-    known = new Set(wanting);
-    if (wanting.length === 0 || isHidden() || isOffline(model)) await nextChange(model, LONGEST_POLL_MS);
-    else if (Date.now() < due) await nextChange(model, due - Date.now());
-    else {
-      rounds += 1;
-      due = Date.now() + introductionPause(rounds);
-      await model.refresh();
-    }
-  }
+	/** @type {Set<string>} */
+	let known = new Set();
+	let rounds = 0;
+	let due = Infinity;
+	while (model.isRunning && model.run === run) {
+		const wanting = [...model.items.values()]
+			.filter(wantsIntroduction)
+			.map(({ requestId }) => requestId);
+		// A new one may be introduced soon, whatever became of others.
+		if (wanting.some((requestId) => !known.has(requestId)))
+			[rounds, due] = [0, Date.now() + introductionPause(0)];
+		known = new Set(wanting);
+		if (wanting.length === 0 || isHidden() || isOffline(model))
+			await nextChange(model, LONGEST_POLL_MS);
+		else if (Date.now() < due) await nextChange(model, due - Date.now());
+		else {
+			rounds += 1;
+			due = Date.now() + introductionPause(rounds);
+			await model.refresh();
+		}
+	}
 }
 
 /** @param {number} rounds */
 function introductionPause(rounds) {
-  return Math.max(jittered(pollPause(rounds)), FIRST_LOOK_MS);
+	return Math.max(jittered(pollPause(rounds)), FIRST_LOOK_MS);
 }
 
 /**
@@ -181,17 +208,23 @@ function introductionPause(rounds) {
  * @param {number} run
  */
 export async function pollWhileClosed(model, run) {
-  let due = 0;
-  let failures = 0;
-  while (model.isRunning && model.run === run) {
-    await sleep(POLL_MS);
-    // It may have come back by itself meanwhile.
-    if (model.live.value.connection !== 'offline') [due, failures] = [0, 0];
-    if (!model.isRunning || isHidden() || model.live.value.connection === 'live' || Date.now() < due) continue;
-    await model.refresh();
-    failures += 1;
-    due = Date.now() + jittered(pollPause(failures));
-  }
+	let due = 0;
+	let failures = 0;
+	while (model.isRunning && model.run === run) {
+		await sleep(POLL_MS);
+		// It may have come back by itself meanwhile.
+		if (model.live.value.connection !== "offline") [due, failures] = [0, 0];
+		if (
+			!model.isRunning ||
+			isHidden() ||
+			model.live.value.connection === "live" ||
+			Date.now() < due
+		)
+			continue;
+		await model.refresh();
+		failures += 1;
+		due = Date.now() + jittered(pollPause(failures));
+	}
 }
 
 /**
@@ -200,9 +233,13 @@ export async function pollWhileClosed(model, run) {
  * @param {string} requestId
  */
 export async function watchDelivery(model, requestId) {
-  for (let pause = 100; model.isRunning; pause = Math.min(pause * 2, LONGEST_DELIVERY_PAUSE_MS)) {
-    await sleep(pause);
-    if (!isHidden()) await model.askQuietly(requestId);
-    if (model.find(requestId)?.state !== 'decided') return;
-  }
+	for (
+		let pause = 100;
+		model.isRunning;
+		pause = Math.min(pause * 2, LONGEST_DELIVERY_PAUSE_MS)
+	) {
+		await sleep(pause);
+		if (!isHidden()) await model.askQuietly(requestId);
+		if (model.find(requestId)?.state !== "decided") return;
+	}
 }

@@ -1,7 +1,8 @@
 // The words of a command, if every shell takes it for these words and nothing else, and whether its first words say what it does. The
 // same as in the terminal: `tests/vectors/words.json` holds both to it. In doubt there are no words, and a person is asked each time.
 
-const list = (/** @type {string} */ names) => new Set(names.trim().split(/\s+/));
+const list = (/** @type {string} */ names) =>
+	new Set(names.trim().split(/\s+/));
 
 /**
  * Shells, what starts a program in another way, as another user, elsewhere, later, or once for each of many, and what has a language
@@ -28,7 +29,9 @@ const WRAPPERS = list(`
 `);
 
 /** These run what a file says, or with options what their arguments say. */
-const INTERPRETERS = list('bun deno julia lua luajit node nodejs osascript perl php pypy python rscript ruby tclsh');
+const INTERPRETERS = list(
+	"bun deno julia lua luajit node nodejs osascript perl php pypy python rscript ruby tclsh",
+);
 
 /** Words that a shell acts on itself: they change what later words mean, or run other words. */
 const SHELL_WORDS = list(`
@@ -38,86 +41,118 @@ const SHELL_WORDS = list(`
 `);
 
 /** Subcommands that run a program which later words or a file name, or that set up such a program. */
-const RUNNERS = new Map(Object.entries({
-  asdf: list('exec'),
-  bun: list('create x'),
-  bundle: list('exec'),
-  cargo: list('watch'),
-  composer: list('exec run run-script'),
-  deno: list('eval run task'),
-  docker: list('compose container exec run'),
-  'docker-compose': list('exec run'),
-  dotnet: list('exec run'),
-  gem: list('exec'),
-  gh: list('alias codespace ext extension'),
-  git: list('bisect config difftool filter-branch for-each-repo foreach hook mergetool'),
-  go: list('generate run tool'),
-  guix: list('environment shell'),
-  hatch: list('run'),
-  heroku: list('run'),
-  kubectl: list('cp debug exec run'),
-  mamba: list('run'),
-  micromamba: list('run'),
-  nerdctl: list('container exec run'),
-  nix: list('develop run shell'),
-  npm: list('config create exe exec expl explo explor explore init innit set x'),
-  nvm: list('exec run'),
-  oc: list('debug exec rsh run'),
-  pdm: list('run'),
-  pip: list('config'),
-  pipenv: list('run shell'),
-  pixi: list('exec run shell'),
-  pnpm: list('config create dlx exec x'),
-  podman: list('container exec run'),
-  poetry: list('run shell'),
-  rustup: list('run'),
-  rye: list('run'),
-  uv: list('run tool x'),
-  volta: list('run'),
-  yarn: list('config create dlx exec node'),
-  zig: list('c++ cc run'),
-}));
+const RUNNERS = new Map(
+	Object.entries({
+		asdf: list("exec"),
+		bun: list("create x"),
+		bundle: list("exec"),
+		cargo: list("watch"),
+		composer: list("exec run run-script"),
+		deno: list("eval run task"),
+		docker: list("compose container exec run"),
+		"docker-compose": list("exec run"),
+		dotnet: list("exec run"),
+		gem: list("exec"),
+		gh: list("alias codespace ext extension"),
+		git: list(
+			"bisect config difftool filter-branch for-each-repo foreach hook mergetool",
+		),
+		go: list("generate run tool"),
+		guix: list("environment shell"),
+		hatch: list("run"),
+		heroku: list("run"),
+		kubectl: list("cp debug exec run"),
+		mamba: list("run"),
+		micromamba: list("run"),
+		nerdctl: list("container exec run"),
+		nix: list("develop run shell"),
+		npm: list(
+			"config create exe exec expl explo explor explore init innit set x",
+		),
+		nvm: list("exec run"),
+		oc: list("debug exec rsh run"),
+		pdm: list("run"),
+		pip: list("config"),
+		pipenv: list("run shell"),
+		pixi: list("exec run shell"),
+		pnpm: list("config create dlx exec x"),
+		podman: list("container exec run"),
+		poetry: list("run shell"),
+		rustup: list("run"),
+		rye: list("run"),
+		uv: list("run tool x"),
+		volta: list("run"),
+		yarn: list("config create dlx exec node"),
+		zig: list("c++ cc run"),
+	}),
+);
 
 /** Single letters that many programs take for an option that chooses a program, a file, a directory or a configuration. */
 const LETTERS = /[cCDeEfFIKLoOPSTuWxXZ]/;
 
 /** Letters that mean the same in single programs. */
 const PROGRAM_LETTERS = Object.entries({
-  bun: 'r', cmake: 'B', composer: 'd', gem: 'is', git: 't', gradle: 'bgp', gradlew: 'bgp', jest: 'r', mocha: 'r', mvn: 'gst', mvnw: 'gst', npm: 'g', pip: 'irt', pytest: 'p', rspec: 'r', task: 't', tsc: 'p', vitest: 'r',
+	bun: "r",
+	cmake: "B",
+	composer: "d",
+	gem: "is",
+	git: "t",
+	gradle: "bgp",
+	gradlew: "bgp",
+	jest: "r",
+	mocha: "r",
+	mvn: "gst",
+	mvnw: "gst",
+	npm: "g",
+	pip: "irt",
+	pytest: "p",
+	rspec: "r",
+	task: "t",
+	tsc: "p",
+	vitest: "r",
 });
 
 /** Whole names: an abbreviation of one has none of the parts below. */
-const ABBREVIATED = [...list(`
+const ABBREVIATED = [
+	...list(`
   extra-index-url globalconfig http-proxy https-proxy makefile receive-pack separate-git-dir upload-archive upload-pack
   userconfig
-`)];
+`),
+];
 
 /** Parts of the names of such options. */
-const STEMS = [...list(`
+const STEMS = [
+	...list(`
   -pack action arg askpass base browser build cache call cert chdir cmd command compress conf constraint content context cookie
   cwd data dir dump editable editor engine entrypoint env escape eval exec ext-diff extension file filter fix flags format
   global gyp home hook host html import include index ini key link load location log module mount open option opts output
   overlay pager paginate parser paste path pdb pipe plugin prefix preset privileged program project prop proxy python registry
   remote repo require resolv root rsh rule runner save script sequencer server settings setup shell socket source stderr store
   target temp template textconv token tool trace transform tree upload url user viewer volume wrapper write xml
-`)];
+`),
+];
 
 /** Names that are parts of too many harmless ones. */
-const NAMES = list('git ok okdir out pre set src ui');
+const NAMES = list("git ok okdir out pre set src ui");
 
 /** Common and harmless, although a part of them is in the list above. */
-const HARMLESS = list('-- --cached --no-pager');
+const HARMLESS = list("-- --cached --no-pager");
 
 const PROGRAM = /^[A-Za-z0-9_./][A-Za-z0-9_./+-]*$/;
 /** Some shells take `=ls` for a path and `%1` for a job. */
 const BARE = /^(?![=%])[A-Za-z0-9_\-./:,@%+=]+$/;
 /** What each kind of quotes leaves alone. */
-const QUOTABLE = { "'": /^(?:(?![\\!])[ -~])*$/, '"': /^(?:(?![\\!$`])[ -~])*$/ };
+const QUOTABLE = {
+	"'": /^(?:(?![\\!])[ -~])*$/,
+	'"': /^(?:(?![\\!$`])[ -~])*$/,
+};
 
 /** @param {string} program */
 function nameOf(program) {
-  const name = program.slice(program.lastIndexOf('/') + 1).replace(/[A-Z]/g, (letter) => letter.toLowerCase());
-  return name.replace(/\.exe$/, '');
+	const name = program
+		.slice(program.lastIndexOf("/") + 1)
+		.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+	return name.replace(/\.exe$/, "");
 }
 
 /**
@@ -126,8 +161,8 @@ function nameOf(program) {
  * @param {Set<string>} names
  */
 function hasName(program, names) {
-  const name = nameOf(program);
-  return names.has(name) || names.has(name.replace(/[0-9.\-_]+$/, ''));
+	const name = nameOf(program);
+	return names.has(name) || names.has(name.replace(/[0-9.\-_]+$/, ""));
 }
 
 /**
@@ -135,11 +170,12 @@ function hasName(program, names) {
  * @param {string} program
  */
 function runsAnother(program) {
-  const name = nameOf(program);
-  const isLoader = name.startsWith('ld-') || name.startsWith('ld.so');
-  // Shells take a word with an equals sign for an assignment: the program comes later.
-  const isUnclear = name === '' || program.includes('=') || program.startsWith('-');
-  return isUnclear || isLoader || hasName(program, WRAPPERS);
+	const name = nameOf(program);
+	const isLoader = name.startsWith("ld-") || name.startsWith("ld.so");
+	// Shells take a word with an equals sign for an assignment: the program comes later.
+	const isUnclear =
+		name === "" || program.includes("=") || program.startsWith("-");
+	return isUnclear || isLoader || hasName(program, WRAPPERS);
 }
 
 /**
@@ -147,9 +183,13 @@ function runsAnother(program) {
  * @param {string[]} words
  */
 export function hidesWhatRuns([program, ...rest]) {
-  if (program === undefined) return true;
-  const isOption = rest[0] === undefined || rest[0].startsWith('-');
-  return runsAnother(program) || (hasName(program, INTERPRETERS) && isOption) || hasRunner(program, rest);
+	if (program === undefined) return true;
+	const isOption = rest[0] === undefined || rest[0].startsWith("-");
+	return (
+		runsAnother(program) ||
+		(hasName(program, INTERPRETERS) && isOption) ||
+		hasRunner(program, rest)
+	);
 }
 
 /**
@@ -158,10 +198,18 @@ export function hidesWhatRuns([program, ...rest]) {
  * @param {string[]} words
  */
 function hasRunner(program, words) {
-  const [first, second] = words;
-  const isPlain = first !== undefined && !first.startsWith('-');
-  const lookedAt = !isPlain ? words : second === 'foreach' ? [first, second] : [first];
-  return [...RUNNERS].some(([name, subcommands]) => hasName(program, new Set([name])) && lookedAt.some((word) => subcommands.has(word)));
+	const [first, second] = words;
+	const isPlain = first !== undefined && !first.startsWith("-");
+	const lookedAt = !isPlain
+		? words
+		: second === "foreach"
+			? [first, second]
+			: [first];
+	return [...RUNNERS].some(
+		([name, subcommands]) =>
+			hasName(program, new Set([name])) &&
+			lookedAt.some((word) => subcommands.has(word)),
+	);
 }
 
 /**
@@ -171,19 +219,34 @@ function hasRunner(program, words) {
  * @param {string} word
  */
 export function choosesSomething(program, word) {
-  if (HARMLESS.has(word)) return false;
-  if (!word.startsWith('-')) return /^[@+]|=/.test(word);
-  const option = word.slice(1);
-  const equals = option.indexOf('=');
-  const name = equals < 0 ? option : option.slice(0, equals);
-  const value = equals < 0 ? '' : option.slice(equals + 1);
-  const isShort = !name.startsWith('-');
-  const isNumber = /^[0-9]+$/.test(name);
-  const bare = name.replace(/^-+/, '').replace(/[A-Z]/g, (letter) => letter.toLowerCase());
-  const own = PROGRAM_LETTERS.filter(([its]) => hasName(program, new Set([its]))).map(([, letters]) => letters).join('');
-  const hasLetter = isShort && (LETTERS.test(option) || [...option].some((letter) => own.includes(letter)));
-  const isOdd = !isNumber && (bare === '' || (!isShort && bare.length < 3));
-  return isOdd || hasLetter || /[/~]/.test(value) || option.includes('@') || isNameOfChoice(bare);
+	if (HARMLESS.has(word)) return false;
+	if (!word.startsWith("-")) return /^[@+]|=/.test(word);
+	const option = word.slice(1);
+	const equals = option.indexOf("=");
+	const name = equals < 0 ? option : option.slice(0, equals);
+	const value = equals < 0 ? "" : option.slice(equals + 1);
+	const isShort = !name.startsWith("-");
+	const isNumber = /^[0-9]+$/.test(name);
+	const bare = name
+		.replace(/^-+/, "")
+		.replace(/[A-Z]/g, (letter) => letter.toLowerCase());
+	const own = PROGRAM_LETTERS.filter(([its]) =>
+		hasName(program, new Set([its])),
+	)
+		.map(([, letters]) => letters)
+		.join("");
+	const hasLetter =
+		isShort &&
+		(LETTERS.test(option) ||
+			[...option].some((letter) => own.includes(letter)));
+	const isOdd = !isNumber && (bare === "" || (!isShort && bare.length < 3));
+	return (
+		isOdd ||
+		hasLetter ||
+		/[/~]/.test(value) ||
+		option.includes("@") ||
+		isNameOfChoice(bare)
+	);
 }
 
 /**
@@ -191,11 +254,15 @@ export function choosesSomething(program, word) {
  * @param {string} name
  */
 function isNameOfChoice(name) {
-  const parts = name.split('-');
-  const last = parts[parts.length - 1] ?? '';
-  const isStem = (/** @type {string} */ stem) => name.includes(stem) || (name.length >= 3 && stem.startsWith(last));
-  const isAbbreviated = name.length >= 3 && ABBREVIATED.some((whole) => whole.startsWith(name));
-  return isAbbreviated || STEMS.some(isStem) || parts.some((part) => NAMES.has(part));
+	const parts = name.split("-");
+	const last = parts[parts.length - 1] ?? "";
+	const isStem = (/** @type {string} */ stem) =>
+		name.includes(stem) || (name.length >= 3 && stem.startsWith(last));
+	const isAbbreviated =
+		name.length >= 3 && ABBREVIATED.some((whole) => whole.startsWith(name));
+	return (
+		isAbbreviated || STEMS.some(isStem) || parts.some((part) => NAMES.has(part))
+	);
 }
 
 /**
@@ -205,30 +272,34 @@ function isNameOfChoice(name) {
  * @returns {string[] | null}
  */
 export function plainWords(command) {
-  /** @type {string[]} */
-  const words = [];
-  let left = command.replace(/^ +| +$/g, '');
-  while (left !== '') {
-    const isQuoted = left[0] === "'" || left[0] === '"';
-    const read = isQuoted ? readQuoted(left) : readBare(left);
-    if (read === null || (words.length === 0 && (isQuoted || !isProgram(read.word)))) return null;
-    const { word, length } = read;
-    words.push(word);
-    left = left.slice(length).replace(/^ +/, '');
-  }
-  return hidesWhatRuns(words) ? null : words;
+	/** @type {string[]} */
+	const words = [];
+	let left = command.replace(/^ +| +$/g, "");
+	while (left !== "") {
+		const isQuoted = left[0] === "'" || left[0] === '"';
+		const read = isQuoted ? readQuoted(left) : readBare(left);
+		if (
+			read === null ||
+			(words.length === 0 && (isQuoted || !isProgram(read.word)))
+		)
+			return null;
+		const { word, length } = read;
+		words.push(word);
+		left = left.slice(length).replace(/^ +/, "");
+	}
+	return hidesWhatRuns(words) ? null : words;
 }
 
 /** @param {string} word */
 function isProgram(word) {
-  return PROGRAM.test(word) && !SHELL_WORDS.has(word);
+	return PROGRAM.test(word) && !SHELL_WORDS.has(word);
 }
 
 /** @param {string} text */
 function readBare(text) {
-  const end = text.indexOf(' ');
-  const word = end < 0 ? text : text.slice(0, end);
-  return BARE.test(word) ? { word, length: word.length } : null;
+	const end = text.indexOf(" ");
+	const word = end < 0 ? text : text.slice(0, end);
+	return BARE.test(word) ? { word, length: word.length } : null;
 }
 
 /**
@@ -236,10 +307,10 @@ function readBare(text) {
  * @param {string} text
  */
 function readQuoted(text) {
-  const quote = text[0] === "'" ? "'" : '"';
-  const end = text.indexOf(quote, 1);
-  const after = text[end + 1];
-  if (end < 0 || (after !== undefined && after !== ' ')) return null;
-  const word = text.slice(1, end);
-  return QUOTABLE[quote].test(word) ? { word, length: end + 1 } : null;
+	const quote = text[0] === "'" ? "'" : '"';
+	const end = text.indexOf(quote, 1);
+	const after = text[end + 1];
+	if (end < 0 || (after !== undefined && after !== " ")) return null;
+	const word = text.slice(1, end);
+	return QUOTABLE[quote].test(word) ? { word, length: end + 1 } : null;
 }

@@ -1,35 +1,53 @@
 // What the first view needs is loaded at once, not one import after the other: `node --test web/tests/`.
 
-import assert from 'node:assert/strict';
-import { readFile } from 'node:fs/promises';
-import { test } from 'node:test';
-import { gzipSync } from 'node:zlib';
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { test } from "node:test";
+import { gzipSync } from "node:zlib";
 
-const page = new URL('../', import.meta.url);
+const page = new URL("../", import.meta.url);
 const MOST_BYTES = 100 * 1024;
 
 /** A module and all that it imports, by their names below `web`. */
 async function imported(name, found = new Map()) {
-  if (found.has(name)) return found;
-  const text = await readFile(new URL(name, page), 'utf8');
-  found.set(name, text);
-  for (const [, path] of text.matchAll(/^(?:import|export)\b[^;]*?from '([^']+)'/gm)) {
-    await imported(new URL(path, new URL(name, page)).href.slice(page.href.length), found);
-  }
-  return found;
+	if (found.has(name)) return found;
+	const text = await readFile(new URL(name, page), "utf8");
+	found.set(name, text);
+	for (const [, path] of text.matchAll(
+		/^(?:import|export)\b[^;]*?from "([^"]+)"/gm,
+	)) {
+		await imported(
+			new URL(path, new URL(name, page)).href.slice(page.href.length),
+			found,
+		);
+	}
+	return found;
 }
 
-const first = await imported('views/inbox.js', await imported('app.js'));
+const first = await imported("views/inbox.js", await imported("app.js"));
 
-test('index.html names every module of the inbox', async () => {
-  const index = await readFile(new URL('index.html', page), 'utf8');
-  const named = [...index.matchAll(/<link rel="modulepreload" href="([^"]+)">/g)].map(([, name]) => name);
-  const expected = [...first.keys()].filter((name) => name !== 'app.js').sort();
-  assert.deepEqual(named, expected, `index.html should have:\n${expected.map((name) => `<link rel="modulepreload" href="${name}">`).join('\n')}\n`);
+test("index.html names every module of the inbox", async () => {
+	const index = await readFile(new URL("index.html", page), "utf8");
+	const named = [
+		...index.matchAll(/<link rel="modulepreload" href="([^"]+)">/g),
+	].map(([, name]) => name);
+	const expected = [...first.keys()].filter((name) => name !== "app.js").sort();
+	assert.deepEqual(
+		named,
+		expected,
+		`index.html should have:\n${expected.map((name) => `<link rel="modulepreload" href="${name}">`).join("\n")}\n`,
+	);
 });
 
-test('the first load stays small', async () => {
-  const others = await Promise.all(['index.html', 'reload.js', 'app.css', 'views.css', 'icon.svg'].map((name) => readFile(new URL(name, page), 'utf8')));
-  const bytes = [...first.values(), ...others].reduce((sum, text) => sum + gzipSync(text).length, 0);
-  assert.ok(bytes < MOST_BYTES, `${bytes} bytes`);
+test("the first load stays small", async () => {
+	const others = await Promise.all(
+		["index.html", "reload.js", "app.css", "views.css", "icon.svg"].map(
+			(name) => readFile(new URL(name, page), "utf8"),
+		),
+	);
+	const bytes = [...first.values(), ...others].reduce(
+		(sum, text) => sum + gzipSync(text).length,
+		0,
+	);
+	assert.ok(bytes < MOST_BYTES, `${bytes} bytes`);
 });

@@ -1,75 +1,108 @@
 // Who is paired is shown before, and a known key is replaced only on purpose: `node --test web/tests/`.
 
-import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import { randomBytes, sha256, toBase64url, utf8 } from '../core/bytes.js';
-import { canonical } from '../core/canonical.js';
-import { pairByCode, readPairingLink } from '../core/pair.js';
-import { RANDOM } from '../core/seal.js';
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { randomBytes, sha256, toBase64url, utf8 } from "../core/bytes.js";
+import { canonical } from "../core/canonical.js";
+import { pairByCode, readPairingLink } from "../core/pair.js";
+import { RANDOM } from "../core/seal.js";
 
 globalThis.WebSocket ??= { OPEN: 1 };
 
-const { scene } = await import('./hostile.mjs');
+const { scene } = await import("./hostile.mjs");
 
 const refused = (code) => (error) => error.code === code;
 
 /** A device and the link of an enforcer `prod`, which the device may know already, with this key or another. */
 async function offered(known) {
-  const { session } = await scene();
-  const { publicKey } = await RANDOM.ephemeral();
-  const key = toBase64url(publicKey);
-  const bundle = toBase64url(utf8(canonical({ v: 1, random: toBase64url(randomBytes(16)), x25519: key, enforcerId: 'prod', label: 'build machine' })));
-  const calls = [];
-  session.enforcers = new Map(known === null ? [] : [['prod', { enforcerId: 'prod', key: known === 'same' ? key : 'another' }]]);
-  session.pin = async (record) => session.enforcers.set(record.enforcerId, record);
-  session.client.members = async ({ path }) => {
-    calls.push(path.split('/')[3]);
-    const resolved = { nonce: toBase64url(randomBytes(32)), publicKey: bundle, enforcerLabel: 'your friendly bot' };
-    return { members: path.includes('resolve') ? resolved : { routingToken: 'token' } };
-  };
-  session.client.call = async ({ path }) => calls.push(path);
-  const print = toBase64url((await sha256(utf8(bundle))).subarray(0, 16));
-  const link = (fingerprint = print) => `#/pair/7K3M-9QRT/${toBase64url(randomBytes(16))}/${fingerprint}`;
-  return { session, link, calls, key };
+	const { session } = await scene();
+	const { publicKey } = await RANDOM.ephemeral();
+	const key = toBase64url(publicKey);
+	const bundle = toBase64url(
+		utf8(
+			canonical({
+				v: 1,
+				random: toBase64url(randomBytes(16)),
+				x25519: key,
+				enforcerId: "prod",
+				label: "build machine",
+			}),
+		),
+	);
+	const calls = [];
+	session.enforcers = new Map(
+		known === null
+			? []
+			: [
+					[
+						"prod",
+						{ enforcerId: "prod", key: known === "same" ? key : "another" },
+					],
+				],
+	);
+	session.pin = async (record) =>
+		session.enforcers.set(record.enforcerId, record);
+	session.client.members = async ({ path }) => {
+		calls.push(path.split("/")[3]);
+		const resolved = {
+			nonce: toBase64url(randomBytes(32)),
+			publicKey: bundle,
+			enforcerLabel: "your friendly bot",
+		};
+		return {
+			members: path.includes("resolve") ? resolved : { routingToken: "token" },
+		};
+	};
+	session.client.call = async ({ path }) => calls.push(path);
+	const print = toBase64url((await sha256(utf8(bundle))).subarray(0, 16));
+	const link = (fingerprint = print) =>
+		`#/pair/7K3M-9QRT/${toBase64url(randomBytes(16))}/${fingerprint}`;
+	return { session, link, calls, key };
 }
 
-test('a link names the enforcer before anything is paired, as its machine calls itself', async () => {
-  const { session, link, calls, key } = await offered(null);
-  const offer = await readPairingLink(session, link());
-  assert.deepEqual([offer.enforcerId, offer.label, offer.standing], ['prod', 'build machine', 'new']);
-  assert.ok(!calls.includes('complete'));
-  await offer.accept(false);
-  assert.ok(calls.includes('complete'));
-  const { key: pinned, label } = session.enforcers.get('prod');
-  assert.deepEqual([pinned, label], [key, 'build machine']);
+test("a link names the enforcer before anything is paired, as its machine calls itself", async () => {
+	const { session, link, calls, key } = await offered(null);
+	const offer = await readPairingLink(session, link());
+	assert.deepEqual(
+		[offer.enforcerId, offer.label, offer.standing],
+		["prod", "build machine", "new"],
+	);
+	assert.ok(!calls.includes("complete"));
+	await offer.accept(false);
+	assert.ok(calls.includes("complete"));
+	const { key: pinned, label } = session.enforcers.get("prod");
+	assert.deepEqual([pinned, label], [key, "build machine"]);
 });
 
-test('a link whose fingerprint is another names nobody', async () => {
-  const { session, link } = await offered(null);
-  await assert.rejects(readPairingLink(session, link(toBase64url(randomBytes(16)))), refused('fingerprint'));
+test("a link whose fingerprint is another names nobody", async () => {
+	const { session, link } = await offered(null);
+	await assert.rejects(
+		readPairingLink(session, link(toBase64url(randomBytes(16)))),
+		refused("fingerprint"),
+	);
 });
 
-test('the key of a known enforcer is replaced only on purpose', async () => {
-  const same = await offered('same');
-  const again = await readPairingLink(same.session, same.link());
-  assert.equal(again.standing, 'known');
-  await again.accept(false);
-  const { session, link, calls, key } = await offered('other');
-  const offer = await readPairingLink(session, link());
-  assert.equal(offer.standing, 'otherKey');
-  await assert.rejects(offer.accept(false), refused('replacesKey'));
-  assert.ok(!calls.includes('complete'));
-  assert.equal(session.enforcers.get('prod').key, 'another');
-  await offer.accept(true);
-  assert.equal(session.enforcers.get('prod').key, key);
+test("the key of a known enforcer is replaced only on purpose", async () => {
+	const same = await offered("same");
+	const again = await readPairingLink(same.session, same.link());
+	assert.equal(again.standing, "known");
+	await again.accept(false);
+	const { session, link, calls, key } = await offered("other");
+	const offer = await readPairingLink(session, link());
+	assert.equal(offer.standing, "otherKey");
+	await assert.rejects(offer.accept(false), refused("replacesKey"));
+	assert.ok(!calls.includes("complete"));
+	assert.equal(session.enforcers.get("prod").key, "another");
+	await offer.accept(true);
+	assert.equal(session.enforcers.get("prod").key, key);
 });
 
-test('the same by code', async () => {
-  const { session, calls } = await offered('other');
-  const comparing = await pairByCode(session, '7K3M-9QRT');
-  assert.equal(comparing.standing, 'otherKey');
-  await assert.rejects(comparing.confirm(false), refused('replacesKey'));
-  assert.equal(session.enforcers.get('prod').key, 'another');
-  await comparing.abort();
-  assert.ok(calls.includes('/v1/pairing/revoke'));
+test("the same by code", async () => {
+	const { session, calls } = await offered("other");
+	const comparing = await pairByCode(session, "7K3M-9QRT");
+	assert.equal(comparing.standing, "otherKey");
+	await assert.rejects(comparing.confirm(false), refused("replacesKey"));
+	assert.equal(session.enforcers.get("prod").key, "another");
+	await comparing.abort();
+	assert.ok(calls.includes("/v1/pairing/revoke"));
 });

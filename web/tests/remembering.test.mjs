@@ -1,94 +1,165 @@
 // What this device has learned about devices and decisions is not forgotten: `node --test web/tests/`.
 
-import assert from 'node:assert/strict';
-import { test } from 'node:test';
-import { parse } from '../core/canonical.js';
-import { sign } from '../core/keys.js';
-import { Session } from '../core/session.js';
-import { DeviceTrust, spellSigned, spellStatement } from '../core/statements.js';
-import { Store } from '../core/store.js';
-import { installStorage } from './memory.mjs';
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { parse } from "../core/canonical.js";
+import { sign } from "../core/keys.js";
+import { Session } from "../core/session.js";
+import {
+	DeviceTrust,
+	spellSigned,
+	spellStatement,
+} from "../core/statements.js";
+import { Store } from "../core/store.js";
+import { installStorage } from "./memory.mjs";
 
 globalThis.WebSocket ??= { OPEN: 1 };
 
-const { newDevice } = await import('./hostile.mjs');
+const { newDevice } = await import("./hostile.mjs");
 installStorage();
 
-const SUBJECT = { tenantId: 't', approverId: 'alice' };
-const AT = '2026-01-01T00:00:00Z';
+const SUBJECT = { tenantId: "t", approverId: "alice" };
+const AT = "2026-01-01T00:00:00Z";
 
 async function adds(by, device) {
-  const text = spellStatement(SUBJECT, { add: device.bundle }, AT, by.bundle.deviceId);
-  return parse('statement', spellSigned(text, await sign(by, text), await sign(device, text)));
+	const text = spellStatement(
+		SUBJECT,
+		{ add: device.bundle },
+		AT,
+		by.bundle.deviceId,
+	);
+	return parse(
+		"statement",
+		spellSigned(text, await sign(by, text), await sign(device, text)),
+	);
 }
 
 async function revokes(by, device, keeps) {
-  const change = { revoke: device.bundle.deviceId, ...(keeps && { keeps: keeps.map(({ bundle }) => bundle.deviceId) }) };
-  const text = spellStatement(SUBJECT, change, AT, by.bundle.deviceId);
-  return parse('statement', spellSigned(text, await sign(by, text), null));
+	const change = {
+		revoke: device.bundle.deviceId,
+		...(keeps && { keeps: keeps.map(({ bundle }) => bundle.deviceId) }),
+	};
+	const text = spellStatement(SUBJECT, change, AT, by.bundle.deviceId);
+	return parse("statement", spellSigned(text, await sign(by, text), null));
 }
 
-test('a statement counts also if its signer is added later in the list', async () => {
-  const [own, other, stolen] = [await newDevice('own'), await newDevice('other'), await newDevice('stolen')];
-  const trust = new DeviceTrust(SUBJECT, [own.bundle]);
-  const unreadable = parse('statement', '{}');
-  await trust.followAll([await adds(own, stolen), unreadable, await revokes(other, stolen), await adds(own, other)]);
-  assert.deepEqual(trust.inForce.map(({ name }) => name), ['own', 'other']);
-  assert.ok(trust.revoked.has(stolen.bundle.deviceId));
+test("a statement counts also if its signer is added later in the list", async () => {
+	const [own, other, stolen] = [
+		await newDevice("own"),
+		await newDevice("other"),
+		await newDevice("stolen"),
+	];
+	const trust = new DeviceTrust(SUBJECT, [own.bundle]);
+	const unreadable = parse("statement", "{}");
+	await trust.followAll([
+		await adds(own, stolen),
+		unreadable,
+		await revokes(other, stolen),
+		await adds(own, other),
+	]);
+	assert.deepEqual(
+		trust.inForce.map(({ name }) => name),
+		["own", "other"],
+	);
+	assert.ok(trust.revoked.has(stolen.bundle.deviceId));
 });
 
-test('what a stolen device adds goes with it, wherever the gateway lists it', async () => {
-  const names = ['own', 'stolen', 'good', 'thief', 'friend', 'child'];
-  const [own, stolen, good, thief, friend, child] = await Promise.all(names.map(newDevice));
-  const list = [await adds(own, stolen), await adds(stolen, good), await adds(stolen, thief), await adds(thief, friend), await adds(good, child)];
-  const revocation = await revokes(own, stolen, [own, good]);
-  for (const before of [[], [await revokes(stolen, stolen, [own, good, thief, friend])], [await revokes(stolen, stolen)], [await revokes(thief, thief)], [await revokes(stolen, thief)]]) {
-    const trust = new DeviceTrust(SUBJECT, [own.bundle]);
-    for (let turn = 0; turn < 2; turn += 1) {
-      await trust.followAll([...list, ...before, revocation]);
-      assert.deepEqual(trust.inForce.map(({ name }) => name), ['own', 'good', 'child']);
-      assert.ok(trust.revoked.has(thief.bundle.deviceId));
-    }
-  }
+test("what a stolen device adds goes with it, wherever the gateway lists it", async () => {
+	const names = ["own", "stolen", "good", "thief", "friend", "child"];
+	const [own, stolen, good, thief, friend, child] = await Promise.all(
+		names.map(newDevice),
+	);
+	const list = [
+		await adds(own, stolen),
+		await adds(stolen, good),
+		await adds(stolen, thief),
+		await adds(thief, friend),
+		await adds(good, child),
+	];
+	const revocation = await revokes(own, stolen, [own, good]);
+	for (const before of [
+		[],
+		[await revokes(stolen, stolen, [own, good, thief, friend])],
+		[await revokes(stolen, stolen)],
+		[await revokes(thief, thief)],
+		[await revokes(stolen, thief)],
+	]) {
+		const trust = new DeviceTrust(SUBJECT, [own.bundle]);
+		for (let turn = 0; turn < 2; turn += 1) {
+			await trust.followAll([...list, ...before, revocation]);
+			assert.deepEqual(
+				trust.inForce.map(({ name }) => name),
+				["own", "good", "child"],
+			);
+			assert.ok(trust.revoked.has(thief.bundle.deviceId));
+		}
+	}
 });
 
-test('who added whom is not forgotten', async () => {
-  const [own, stolen, thief] = await Promise.all(['own', 'stolen', 'thief'].map(newDevice));
-  const store = await Store.open();
-  const session = { store, keys: own, subject: SUBJECT, identity: { deviceId: own.bundle.deviceId } };
-  const [trustOf, remember] = ['trust', 'remember'].map((name) => Session.prototype[name].bind(session));
-  const before = await trustOf();
-  await before.followAll([await adds(own, stolen), await adds(stolen, thief)]);
-  await remember(before);
-  const after = await trustOf();
-  assert.equal(after.inForce.length, 3);
-  await after.followAll([await revokes(own, stolen, [own])]);
-  await remember(after);
-  assert.deepEqual((await trustOf()).inForce.map(({ name }) => name), ['own']);
+test("who added whom is not forgotten", async () => {
+	const [own, stolen, thief] = await Promise.all(
+		["own", "stolen", "thief"].map(newDevice),
+	);
+	const store = await Store.open();
+	const session = {
+		store,
+		keys: own,
+		subject: SUBJECT,
+		identity: { deviceId: own.bundle.deviceId },
+	};
+	const [trustOf, remember] = ["trust", "remember"].map((name) =>
+		Session.prototype[name].bind(session),
+	);
+	const before = await trustOf();
+	await before.followAll([await adds(own, stolen), await adds(stolen, thief)]);
+	await remember(before);
+	const after = await trustOf();
+	assert.equal(after.inForce.length, 3);
+	await after.followAll([await revokes(own, stolen, [own])]);
+	await remember(after);
+	assert.deepEqual(
+		(await trustOf()).inForce.map(({ name }) => name),
+		["own"],
+	);
 });
 
-test('a revocation is not forgotten when two lists are read at once', async () => {
-  const [own, other, stolen] = [await newDevice('own'), await newDevice('other'), await newDevice('stolen')];
-  const store = await Store.open();
-  const session = { store, keys: own, subject: SUBJECT, identity: { deviceId: own.bundle.deviceId } };
-  const [trustOf, remember] = ['trust', 'remember'].map((name) => Session.prototype[name].bind(session));
-  const start = await trustOf();
-  await start.followAll([await adds(own, stolen)]);
-  await remember(start);
-  const [one, two] = [await trustOf(), await trustOf()];
-  await one.followAll([await revokes(own, stolen)]);
-  await two.followAll([await adds(own, other)]);
-  await Promise.all([remember(one), remember(two)]);
-  const now = await trustOf();
-  assert.deepEqual(now.inForce.map(({ name }) => name).sort(), ['other', 'own']);
-  assert.ok(now.revoked.has(stolen.bundle.deviceId));
+test("a revocation is not forgotten when two lists are read at once", async () => {
+	const [own, other, stolen] = [
+		await newDevice("own"),
+		await newDevice("other"),
+		await newDevice("stolen"),
+	];
+	const store = await Store.open();
+	const session = {
+		store,
+		keys: own,
+		subject: SUBJECT,
+		identity: { deviceId: own.bundle.deviceId },
+	};
+	const [trustOf, remember] = ["trust", "remember"].map((name) =>
+		Session.prototype[name].bind(session),
+	);
+	const start = await trustOf();
+	await start.followAll([await adds(own, stolen)]);
+	await remember(start);
+	const [one, two] = [await trustOf(), await trustOf()];
+	await one.followAll([await revokes(own, stolen)]);
+	await two.followAll([await adds(own, other)]);
+	await Promise.all([remember(one), remember(two)]);
+	const now = await trustOf();
+	assert.deepEqual(now.inForce.map(({ name }) => name).sort(), [
+		"other",
+		"own",
+	]);
+	assert.ok(now.revoked.has(stolen.bundle.deviceId));
 });
 
-test('a verified record is not replaced by one that is not', async () => {
-  const store = await Store.open();
-  const keep = (body, isVerified) => store.keepDecision({ requestId: 'r', decidedAt: AT, body, isVerified });
-  await keep('gateway', false);
-  await keep('own', true);
-  await keep('forged', false);
-  assert.equal((await store.decision('r')).body, 'own');
+test("a verified record is not replaced by one that is not", async () => {
+	const store = await Store.open();
+	const keep = (body, isVerified) =>
+		store.keepDecision({ requestId: "r", decidedAt: AT, body, isVerified });
+	await keep("gateway", false);
+	await keep("own", true);
+	await keep("forged", false);
+	assert.equal((await store.decision("r")).body, "own");
 });

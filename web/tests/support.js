@@ -1,19 +1,21 @@
 // What the tests of the core share. They run in a browser and in node alike.
 
-import { concat, toBase64url } from '../core/bytes.js';
-import { openKeys } from '../core/keys.js';
-import { Problem } from '../core/problem.js';
+import { concat, toBase64url } from "../core/bytes.js";
+import { openKeys } from "../core/keys.js";
+import { Problem } from "../core/problem.js";
 
 const PKCS8 = {
-  Ed25519: fromHex('302e020100300506032b657004220420'),
-  X25519: fromHex('302e020100300506032b656e04220420'),
+	Ed25519: fromHex("302e020100300506032b657004220420"),
+	X25519: fromHex("302e020100300506032b656e04220420"),
 };
 
 /** @typedef {Record<string, (vectors: any) => Promise<void> | void>} Tests */
 
 /** @param {string} text */
 export function fromHex(text) {
-  return Uint8Array.from(text.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+	return Uint8Array.from(text.match(/../g) ?? [], (pair) =>
+		Number.parseInt(pair, 16),
+	);
 }
 
 /**
@@ -21,7 +23,7 @@ export function fromHex(text) {
  * @param {string} what
  */
 export function assert(holds, what) {
-  if (!holds) throw new Error(`not so: ${what}`);
+	if (!holds) throw new Error(`not so: ${what}`);
 }
 
 /**
@@ -29,9 +31,10 @@ export function assert(holds, what) {
  * @param {unknown} expected
  * @param {string} [what]
  */
-export function assertEqual(found, expected, what = '') {
-  const [one, other] = [JSON.stringify(found), JSON.stringify(expected)];
-  if (one !== other) throw new Error(`${what}: found ${one}, expected ${other}`);
+export function assertEqual(found, expected, what = "") {
+	const [one, other] = [JSON.stringify(found), JSON.stringify(expected)];
+	if (one !== other)
+		throw new Error(`${what}: found ${one}, expected ${other}`);
 }
 
 /**
@@ -40,13 +43,17 @@ export function assertEqual(found, expected, what = '') {
  * @param {...string} codes
  */
 export async function assertRefused(action, ...codes) {
-  try {
-    await action();
-  } catch (error) {
-    if (error instanceof Problem && (codes.length === 0 || codes.includes(error.code))) return;
-    throw error;
-  }
-  throw new Error(`not refused: ${action}`);
+	try {
+		await action();
+	} catch (error) {
+		if (
+			error instanceof Problem &&
+			(codes.length === 0 || codes.includes(error.code))
+		)
+			return;
+		throw error;
+	}
+	throw new Error(`not refused: ${action}`);
 }
 
 /**
@@ -56,12 +63,24 @@ export async function assertRefused(action, ...codes) {
  * @returns {Promise<CryptoKeyPair>}
  */
 export async function importPair(name, privateKey, publicKey) {
-  const isSigning = name === 'Ed25519';
-  const pkcs8 = concat(PKCS8[name], fromHex(privateKey));
-  return {
-    privateKey: await crypto.subtle.importKey('pkcs8', pkcs8, { name }, false, isSigning ? ['sign'] : ['deriveBits']),
-    publicKey: await crypto.subtle.importKey('raw', fromHex(publicKey), { name }, true, isSigning ? ['verify'] : []),
-  };
+	const isSigning = name === "Ed25519";
+	const pkcs8 = concat(PKCS8[name], fromHex(privateKey));
+	return {
+		privateKey: await crypto.subtle.importKey(
+			"pkcs8",
+			pkcs8,
+			{ name },
+			false,
+			isSigning ? ["sign"] : ["deriveBits"],
+		),
+		publicKey: await crypto.subtle.importKey(
+			"raw",
+			fromHex(publicKey),
+			{ name },
+			true,
+			isSigning ? ["verify"] : [],
+		),
+	};
 }
 
 /**
@@ -70,12 +89,16 @@ export async function importPair(name, privateKey, publicKey) {
  * @param {'phone' | 'laptop'} which
  */
 export async function deviceOf(vectors, which) {
-  const keys = vectors.keys[which];
-  const pairs = {
-    signing: await importPair('Ed25519', keys.ed25519Seed, keys.ed25519Public),
-    decryption: await importPair('X25519', keys.x25519Private, keys.x25519Public),
-  };
-  return openKeys(pairs, which);
+	const keys = vectors.keys[which];
+	const pairs = {
+		signing: await importPair("Ed25519", keys.ed25519Seed, keys.ed25519Public),
+		decryption: await importPair(
+			"X25519",
+			keys.x25519Private,
+			keys.x25519Public,
+		),
+	};
+	return openKeys(pairs, which);
 }
 
 /**
@@ -83,13 +106,13 @@ export async function deviceOf(vectors, which) {
  * @param {any} vectors
  */
 export async function enforcerOf(vectors) {
-  const { enforcerId, x25519Private, x25519Public } = vectors.keys.enforcer;
-  const pair = await importPair('X25519', x25519Private, x25519Public);
-  const encryptionKey = fromHex(x25519Public);
-  return {
-    pinned: { enforcerId, encryptionKey },
-    pair: { privateKey: pair.privateKey, publicKey: encryptionKey },
-  };
+	const { enforcerId, x25519Private, x25519Public } = vectors.keys.enforcer;
+	const pair = await importPair("X25519", x25519Private, x25519Public);
+	const encryptionKey = fromHex(x25519Public);
+	return {
+		pinned: { enforcerId, encryptionKey },
+		pair: { privateKey: pair.privateKey, publicKey: encryptionKey },
+	};
 }
 
 /**
@@ -99,21 +122,23 @@ export async function enforcerOf(vectors) {
  * @returns {import('../core/seal.js').Random}
  */
 export function scripted(draws, ephemeral) {
-  const left = [...draws];
-  return {
-    bytes(length) {
-      const bytes = fromHex(left.shift() ?? '');
-      assertEqual(bytes.length, length, 'bytes drawn');
-      return bytes;
-    },
-    async ephemeral() {
-      if (ephemeral === null) throw new Error('no ephemeral key was expected');
-      const publicKey = ephemeral.encapsulated;
-      const hex = Array.from(publicKey, (byte) => byte.toString(16).padStart(2, '0')).join('');
-      const pair = await importPair('X25519', ephemeral.skE, hex);
-      return { privateKey: pair.privateKey, publicKey };
-    },
-  };
+	const left = [...draws];
+	return {
+		bytes(length) {
+			const bytes = fromHex(left.shift() ?? "");
+			assertEqual(bytes.length, length, "bytes drawn");
+			return bytes;
+		},
+		async ephemeral() {
+			if (ephemeral === null) throw new Error("no ephemeral key was expected");
+			const publicKey = ephemeral.encapsulated;
+			const hex = Array.from(publicKey, (byte) =>
+				byte.toString(16).padStart(2, "0"),
+			).join("");
+			const pair = await importPair("X25519", ephemeral.skE, hex);
+			return { privateKey: pair.privateKey, publicKey };
+		},
+	};
 }
 
 /**
@@ -121,9 +146,9 @@ export function scripted(draws, ephemeral) {
  * @param {Bytes} bytes
  */
 export function* withOneBitChanged(bytes) {
-  for (let bit = 0; bit < bytes.length * 8; bit += 1) {
-    const changed = Uint8Array.from(bytes);
-    changed[bit >> 3] = Number(changed[bit >> 3]) ^ (1 << (bit & 7));
-    yield toBase64url(changed);
-  }
+	for (let bit = 0; bit < bytes.length * 8; bit += 1) {
+		const changed = Uint8Array.from(bytes);
+		changed[bit >> 3] = Number(changed[bit >> 3]) ^ (1 << (bit & 7));
+		yield toBase64url(changed);
+	}
 }

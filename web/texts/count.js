@@ -1,7 +1,7 @@
 // A number as a person reads it, and with its noun.
 
 /** Made once: that takes longer than formatting. */
-const format = new Intl.NumberFormat('en');
+const format = new Intl.NumberFormat("en");
 
 /** @type {(n: number) => string} */
 export const digits = (n) => format.format(n);

@@ -12,8 +12,8 @@ const LANGUAGES = {};
  * @param {string[]} offered such as `de`
  */
 export function languageOf(wanted, offered) {
-  const names = wanted.map((name) => name.toLowerCase().split('-')[0]);
-  return names.find((name) => name === 'en' || offered.includes(name)) ?? 'en';
+	const names = wanted.map((name) => name.toLowerCase().split("-")[0]);
+	return names.find((name) => name === "en" || offered.includes(name)) ?? "en";
 }
 
 /**
@@ -21,11 +21,15 @@ export function languageOf(wanted, offered) {
  * @param {Record<string, any>} translated
  */
 function replace(texts, translated) {
-  for (const [name, text] of Object.entries(translated)) {
-    const isGroup = text !== null && typeof text === 'object' && !Array.isArray(text) && name in texts;
-    if (isGroup) replace(texts[name], text);
-    else texts[name] = text;
-  }
+	for (const [name, text] of Object.entries(translated)) {
+		const isGroup =
+			text !== null &&
+			typeof text === "object" &&
+			!Array.isArray(text) &&
+			name in texts;
+		if (isGroup) replace(texts[name], text);
+		else texts[name] = text;
+	}
 }
 
 /**
@@ -34,11 +38,15 @@ function replace(texts, translated) {
  * @param {readonly string[]} [wanted]
  * @param {typeof LANGUAGES} [languages]
  */
-export async function translate(texts, wanted = globalThis.navigator?.languages ?? [], languages = LANGUAGES) {
-  const name = languageOf(wanted, Object.keys(languages));
-  const load = languages[name];
-  if (!load) return 'en';
-  replace(texts, (await load()).texts);
-  if (globalThis.document) document.documentElement.lang = name;
-  return name;
+export async function translate(
+	texts,
+	wanted = globalThis.navigator?.languages ?? [],
+	languages = LANGUAGES,
+) {
+	const name = languageOf(wanted, Object.keys(languages));
+	const load = languages[name];
+	if (!load) return "en";
+	replace(texts, (await load()).texts);
+	if (globalThis.document) document.documentElement.lang = name;
+	return name;
 }

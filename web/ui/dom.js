@@ -15,19 +15,21 @@
  * @param {Props} props
  */
 function assign(element, props) {
-  for (const [name, value] of Object.entries(props)) {
-    if (value === undefined || value === null || value === false) continue;
-    if (name === 'class') {
-      const names = Array.isArray(value) ? value.filter(Boolean).join(' ') : value;
-      if (names) element.setAttribute('class', names);
-    } else if (name === 'on') {
-      for (const [type, listener] of Object.entries(value)) {
-        element.addEventListener(type, /** @type {EventListener} */ (listener));
-      }
-    } else {
-      element.setAttribute(name, value === true ? '' : String(value));
-    }
-  }
+	for (const [name, value] of Object.entries(props)) {
+		if (value === undefined || value === null || value === false) continue;
+		if (name === "class") {
+			const names = Array.isArray(value)
+				? value.filter(Boolean).join(" ")
+				: value;
+			if (names) element.setAttribute("class", names);
+		} else if (name === "on") {
+			for (const [type, listener] of Object.entries(value)) {
+				element.addEventListener(type, /** @type {EventListener} */ (listener));
+			}
+		} else {
+			element.setAttribute(name, value === true ? "" : String(value));
+		}
+	}
 }
 
 /**
@@ -38,10 +40,10 @@ function assign(element, props) {
  * @returns {HTMLElementTagNameMap[K]}
  */
 export function el(tag, props, ...children) {
-  const element = document.createElement(tag);
-  if (props) assign(element, props);
-  append(element, children);
-  return element;
+	const element = document.createElement(tag);
+	if (props) assign(element, props);
+	append(element, children);
+	return element;
 }
 
 /**
@@ -50,10 +52,10 @@ export function el(tag, props, ...children) {
  * @param {...Node} children
  */
 export function svg(tag, props, ...children) {
-  const element = document.createElementNS('http://www.w3.org/2000/svg', tag);
-  assign(element, props);
-  element.append(...children);
-  return element;
+	const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+	assign(element, props);
+	element.append(...children);
+	return element;
 }
 
 /**
@@ -61,10 +63,10 @@ export function svg(tag, props, ...children) {
  * @param {(Child | Child[])[]} children
  */
 function append(parent, children) {
-  for (const child of children.flat()) {
-    if (child === null || child === undefined || child === false) continue;
-    parent.append(typeof child === 'number' ? String(child) : child);
-  }
+	for (const child of children.flat()) {
+		if (child === null || child === undefined || child === false) continue;
+		parent.append(typeof child === "number" ? String(child) : child);
+	}
 }
 
 /**
@@ -73,14 +75,14 @@ function append(parent, children) {
  * @param {...(Child | Child[])} children
  */
 export function fill(parent, ...children) {
-  parent.replaceChildren();
-  append(parent, children);
+	parent.replaceChildren();
+	append(parent, children);
 }
 
 let serial = 0;
 
 /** An id for `for`, `aria-labelledby` and the like. */
 export function freshId() {
-  serial += 1;
-  return `id${serial}`;
+	serial += 1;
+	return `id${serial}`;
 }

@@ -1,16 +1,25 @@
 // Single keys. They are left alone while someone types, or while a dialog is open.
 
-import { helpDialog, isDialogOpen } from './dialog.js';
+import { helpDialog, isDialogOpen } from "./dialog.js";
 
-const PLACES = /** @type {Record<string, string>} */ ({ i: '#/inbox', a: '#/agents', h: '#/history', d: '#/devices', s: '#/settings' });
+const PLACES = /** @type {Record<string, string>} */ ({
+	i: "#/inbox",
+	a: "#/agents",
+	h: "#/history",
+	d: "#/devices",
+	s: "#/settings",
+});
 /** Whoever types must not decide because the field has gone meanwhile. */
 const TYPING_MS = 1000;
 /** Keys that begin a combination, and are nothing by themselves. */
-const MODIFIERS = ['Shift', 'Control', 'Alt', 'AltGraph', 'Meta', 'CapsLock'];
+const MODIFIERS = ["Shift", "Control", "Alt", "AltGraph", "Meta", "CapsLock"];
 
 /** @param {EventTarget | null} target */
 function isTyping(target) {
-  return target instanceof Element && target.closest('input, textarea, select, [contenteditable]') !== null;
+	return (
+		target instanceof Element &&
+		target.closest("input, textarea, select, [contenteditable]") !== null
+	);
 }
 
 /**
@@ -19,32 +28,46 @@ function isTyping(target) {
  * @param {(hash: string) => void} go
  */
 export function listenToKeys(keysOfView, go) {
-  let isPrefixed = false;
-  let typedUntil = 0;
-  document.addEventListener('keydown', (event) => {
-    if (MODIFIERS.includes(event.key)) return;
-    if (isTyping(event.target)) {
-      isPrefixed = false;
-      // Escape leaves the field on purpose.
-      typedUntil = event.key === 'Escape' ? 0 : event.timeStamp + TYPING_MS;
-      if (event.key === 'Escape' && event.target instanceof HTMLElement) event.target.blur();
-      return;
-    }
-    if (event.ctrlKey || event.metaKey || event.altKey || event.repeat || event.isComposing) return;
-    if (isDialogOpen()) {
-      isPrefixed = false;
-      return;
-    }
-    if (event.timeStamp < typedUntil) {
-      typedUntil = event.timeStamp + TYPING_MS;
-      return;
-    }
-    const wasPrefixed = isPrefixed;
-    isPrefixed = event.key === 'g' && !wasPrefixed;
-    const place = wasPrefixed ? PLACES[event.key] : undefined;
-    const act = place ? () => go(place) : wasPrefixed ? null : event.key === '?' ? helpDialog : keysOfView()[event.key];
-    if (!act) return;
-    event.preventDefault();
-    act();
-  });
+	let isPrefixed = false;
+	let typedUntil = 0;
+	document.addEventListener("keydown", (event) => {
+		if (MODIFIERS.includes(event.key)) return;
+		if (isTyping(event.target)) {
+			isPrefixed = false;
+			// Escape leaves the field on purpose.
+			typedUntil = event.key === "Escape" ? 0 : event.timeStamp + TYPING_MS;
+			if (event.key === "Escape" && event.target instanceof HTMLElement)
+				event.target.blur();
+			return;
+		}
+		if (
+			event.ctrlKey ||
+			event.metaKey ||
+			event.altKey ||
+			event.repeat ||
+			event.isComposing
+		)
+			return;
+		if (isDialogOpen()) {
+			isPrefixed = false;
+			return;
+		}
+		if (event.timeStamp < typedUntil) {
+			typedUntil = event.timeStamp + TYPING_MS;
+			return;
+		}
+		const wasPrefixed = isPrefixed;
+		isPrefixed = event.key === "g" && !wasPrefixed;
+		const place = wasPrefixed ? PLACES[event.key] : undefined;
+		const act = place
+			? () => go(place)
+			: wasPrefixed
+				? null
+				: event.key === "?"
+					? helpDialog
+					: keysOfView()[event.key];
+		if (!act) return;
+		event.preventDefault();
+		act();
+	});
 }

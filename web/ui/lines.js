@@ -1,10 +1,10 @@
 // A text as numbered lines, complete, with what could mislead made visible.
 
-import { texts } from '../texts.js';
-import { el } from './dom.js';
-import { marked } from './marked.js';
-import { cuts, LINE_PX, LONG_LINE, PIECE, wrapped } from './mono.js';
-import { Rows } from './rows.js';
+import { texts } from "../texts.js";
+import { el } from "./dom.js";
+import { marked } from "./marked.js";
+import { cuts, LINE_PX, LONG_LINE, PIECE, wrapped } from "./mono.js";
+import { Rows } from "./rows.js";
 
 /**
  * One row: a line, or a piece of a long one.
@@ -16,20 +16,25 @@ import { Rows } from './rows.js';
  * @returns {Piece[]}
  */
 function pieces(lines) {
-  const rows = [];
-  for (let line = 0; line < lines.length; line += 1) {
-    const text = lines[line];
-    if (text.length <= PIECE) {
-      rows.push({ line, text, from: 0, length: text.length });
-      continue;
-    }
-    let from = 0;
-    for (const end of cuts(text)) {
-      rows.push({ line, text: text.slice(from, end), from, length: text.length });
-      from = end;
-    }
-  }
-  return rows;
+	const rows = [];
+	for (let line = 0; line < lines.length; line += 1) {
+		const text = lines[line];
+		if (text.length <= PIECE) {
+			rows.push({ line, text, from: 0, length: text.length });
+			continue;
+		}
+		let from = 0;
+		for (const end of cuts(text)) {
+			rows.push({
+				line,
+				text: text.slice(from, end),
+				from,
+				length: text.length,
+			});
+			from = end;
+		}
+	}
+	return rows;
 }
 
 /**
@@ -37,7 +42,11 @@ function pieces(lines) {
  * @param {number} length
  */
 export function longMark(length) {
-  return el('span', { class: 'chip warn long-mark' }, texts.request.longLineMark(length));
+	return el(
+		"span",
+		{ class: "chip warn long-mark" },
+		texts.request.longLineMark(length),
+	);
 }
 
 /**
@@ -46,26 +55,39 @@ export function longMark(length) {
  * @param {{ strict?: boolean }} [options]
  */
 export function linesView(text, label, options) {
-  const rows = new Rows(label);
-  // Not a final line feed as a line of its own; but a carriage return is part of its line.
-  const source = pieces((text.endsWith('\n') ? text.slice(0, -1) : text).split('\n'));
-  const digits = String(source.length ? source[source.length - 1].line + 1 : 1).length;
-  rows.element.style.setProperty('--digits', String(digits));
-  rows.element.classList.add('lines');
-  const render = (/** @type {number} */ index) => {
-    const { line, text: piece, from, length } = source[index];
-    return el('div', { class: 'line' },
-      el('span', { class: 'number', 'data-n': from === 0 ? line + 1 : '' }),
-      el('span', { class: 'code' }, from === 0 && length > LONG_LINE && longMark(length), marked(piece, options)));
-  };
-  /** @type {(index: number, width: number) => number} */
-  const estimate = (index, width) => wrapped(source[index].text.length, width - 40) * LINE_PX;
-  return {
-    element: rows.element,
-    rows,
-    start: () => rows.show({ count: source.length, render, estimate }),
-    dispose: () => rows.dispose(),
-    textOf: (/** @type {number} */ index) => source[index].text,
-    count: () => source.length,
-  };
+	const rows = new Rows(label);
+	// Not a final line feed as a line of its own; but a carriage return is part of its line.
+	const source = pieces(
+		(text.endsWith("\n") ? text.slice(0, -1) : text).split("\n"),
+	);
+	const digits = String(
+		source.length ? source[source.length - 1].line + 1 : 1,
+	).length;
+	rows.element.style.setProperty("--digits", String(digits));
+	rows.element.classList.add("lines");
+	const render = (/** @type {number} */ index) => {
+		const { line, text: piece, from, length } = source[index];
+		return el(
+			"div",
+			{ class: "line" },
+			el("span", { class: "number", "data-n": from === 0 ? line + 1 : "" }),
+			el(
+				"span",
+				{ class: "code" },
+				from === 0 && length > LONG_LINE && longMark(length),
+				marked(piece, options),
+			),
+		);
+	};
+	/** @type {(index: number, width: number) => number} */
+	const estimate = (index, width) =>
+		wrapped(source[index].text.length, width - 40) * LINE_PX;
+	return {
+		element: rows.element,
+		rows,
+		start: () => rows.show({ count: source.length, render, estimate }),
+		dispose: () => rows.dispose(),
+		textOf: (/** @type {number} */ index) => source[index].text,
+		count: () => source.length,
+	};
 }

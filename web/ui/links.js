@@ -6,6 +6,6 @@
  * @param {'join' | 'pair' | 'device'} name
  */
 export function linkArgs(text, name) {
-  const at = text.trim().indexOf(`#/${name}/`);
-  return at < 0 ? null : text.trim().slice(at + name.length + 3);
+	const at = text.trim().indexOf(`#/${name}/`);
+	return at < 0 ? null : text.trim().slice(at + name.length + 3);
 }

@@ -1,7 +1,7 @@
 // Text from elsewhere: what could mislead is shown by its name, in a frame.
 
-import { pieces, visibleText } from '../core/visible.js';
-import { el } from './dom.js';
+import { pieces, visibleText } from "../core/visible.js";
+import { el } from "./dom.js";
 
 export { visibleText };
 
@@ -13,15 +13,18 @@ const DOUBTLESS_LINE = /^[\x20-\x7e]*$/;
 
 /** @param {string} text */
 export function hasMarks(text) {
-  return !DOUBTLESS.test(text) && pieces(text).some((piece) => piece.mark !== null);
+	return (
+		!DOUBTLESS.test(text) && pieces(text).some((piece) => piece.mark !== null)
+	);
 }
 
 /** @param {string} text */
 export function countMarks(text) {
-  let count = 0;
-  // Only lines with something doubtful: the text may have megabytes.
-  for (const [rest] of text.matchAll(/[^\t\n\x20-\x7e][^\n]*/g)) count += pieces(rest).filter((piece) => piece.mark !== null).length;
-  return count;
+	let count = 0;
+	// Only lines with something doubtful: the text may have megabytes.
+	for (const [rest] of text.matchAll(/[^\t\n\x20-\x7e][^\n]*/g))
+		count += pieces(rest).filter((piece) => piece.mark !== null).length;
+	return count;
 }
 
 /**
@@ -30,8 +33,10 @@ export function countMarks(text) {
  * @returns {string[]}
  */
 export function lookAlikes(text) {
-  if (DOUBTLESS.test(text)) return [];
-  return pieces(text, { strict: true }).flatMap((piece) => (piece.mark === 'lookalike' ? [`${[...piece.text][0]} (${piece.name})`] : []));
+	if (DOUBTLESS.test(text)) return [];
+	return pieces(text, { strict: true }).flatMap((piece) =>
+		piece.mark === "lookalike" ? [`${[...piece.text][0]} (${piece.name})`] : [],
+	);
 }
 
 /**
@@ -40,14 +45,22 @@ export function lookAlikes(text) {
  * @returns {Child[]}
  */
 export function marked(text, options) {
-  if ((options?.singleLine ? DOUBTLESS_LINE : DOUBTLESS).test(text)) return [text];
-  return pieces(text, options).map((piece) => {
-    if (piece.mark === null) return piece.text;
-    if (piece.mark === 'foreign') return el('span', { class: 'foreign', title: piece.name }, piece.text);
-    const name = piece.count > 1 ? `${piece.name} ×${piece.count}` : piece.name;
-    if (piece.mark === 'lookalike') return el('span', { class: 'mark lookalike' }, piece.text, el('sub', null, name));
-    return el('span', { class: `mark ${piece.mark}` }, name);
-  });
+	if ((options?.singleLine ? DOUBTLESS_LINE : DOUBTLESS).test(text))
+		return [text];
+	return pieces(text, options).map((piece) => {
+		if (piece.mark === null) return piece.text;
+		if (piece.mark === "foreign")
+			return el("span", { class: "foreign", title: piece.name }, piece.text);
+		const name = piece.count > 1 ? `${piece.name} ×${piece.count}` : piece.name;
+		if (piece.mark === "lookalike")
+			return el(
+				"span",
+				{ class: "mark lookalike" },
+				piece.text,
+				el("sub", null, name),
+			);
+		return el("span", { class: `mark ${piece.mark}` }, name);
+	});
 }
 
 /**
@@ -55,5 +68,5 @@ export function marked(text, options) {
  * @param {string} text
  */
 export function markedName(text) {
-  return marked(text, { strict: true, singleLine: true });
+	return marked(text, { strict: true, singleLine: true });
 }

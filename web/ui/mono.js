@@ -1,6 +1,6 @@
 // How much text of the fixed-width font fits, for estimates of heights.
 
-import { el } from './dom.js';
+import { el } from "./dom.js";
 
 /** The height of a line in rows of text; the same as in views.css. */
 export const LINE_PX = 20;
@@ -13,12 +13,16 @@ export const LONG_LINE = 500;
 let charPx = null;
 
 export function charWidth() {
-  if (charPx !== null) return charPx;
-  const probe = el('span', { class: 'rows-probe', 'aria-hidden': 'true' }, 'x'.repeat(100));
-  document.body.append(probe);
-  charPx = probe.getBoundingClientRect().width / 100 || 8;
-  probe.remove();
-  return charPx;
+	if (charPx !== null) return charPx;
+	const probe = el(
+		"span",
+		{ class: "rows-probe", "aria-hidden": "true" },
+		"x".repeat(100),
+	);
+	document.body.append(probe);
+	charPx = probe.getBoundingClientRect().width / 100 || 8;
+	probe.remove();
+	return charPx;
 }
 
 /**
@@ -27,8 +31,8 @@ export function charWidth() {
  * @param {number} widthPx
  */
 export function wrapped(length, widthPx) {
-  const columns = Math.max(Math.floor(widthPx / charWidth()), 10);
-  return Math.max(Math.ceil(length / columns), 1);
+	const columns = Math.max(Math.floor(widthPx / charWidth()), 10);
+	return Math.max(Math.ceil(length / columns), 1);
 }
 
 /**
@@ -36,11 +40,11 @@ export function wrapped(length, widthPx) {
  * @param {string} line
  */
 export function cuts(line) {
-  const ends = [];
-  for (let at = PIECE; at < line.length; at += PIECE) {
-    const code = line.charCodeAt(at);
-    ends.push(code >= 0xdc00 && code < 0xe000 ? at + 1 : at);
-  }
-  ends.push(line.length);
-  return ends;
+	const ends = [];
+	for (let at = PIECE; at < line.length; at += PIECE) {
+		const code = line.charCodeAt(at);
+		ends.push(code >= 0xdc00 && code < 0xe000 ? at + 1 : at);
+	}
+	ends.push(line.length);
+	return ends;
 }

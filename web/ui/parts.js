@@ -1,11 +1,11 @@
 // The parts that views are made of.
 
-import { texts } from '../texts.js';
-import { problemText } from '../texts/problems.js';
-import { Problem } from '../core/problem.js';
-import { el, fill, freshId } from './dom.js';
-import { icon } from './icons.js';
-import { toast } from './announce.js';
+import { Problem } from "../core/problem.js";
+import { problemText } from "../texts/problems.js";
+import { texts } from "../texts.js";
+import { toast } from "./announce.js";
+import { el, fill, freshId } from "./dom.js";
+import { icon } from "./icons.js";
 
 /** @typedef {import('./dom.js').Child} Child */
 /** @typedef {import('./icons.js').IconName} IconName */
@@ -16,12 +16,25 @@ import { toast } from './announce.js';
  * @param {...(Child | Child[])} children
  */
 export function page(title, head, ...children) {
-  return el('div', { class: 'page' },
-    head.back && el('a', { class: 'back', href: head.back.href }, icon('back', 'small'), head.back.text),
-    el('div', { class: 'page-head' }, el('h1', { tabindex: '-1' }, title), head.actions ?? []),
-    head.lead && el('p', { class: 'page-lead' }, prose(head.lead)),
-    children.flat(),
-  );
+	return el(
+		"div",
+		{ class: "page" },
+		head.back &&
+			el(
+				"a",
+				{ class: "back", href: head.back.href },
+				icon("back", "small"),
+				head.back.text,
+			),
+		el(
+			"div",
+			{ class: "page-head" },
+			el("h1", { tabindex: "-1" }, title),
+			head.actions ?? [],
+		),
+		head.lead && el("p", { class: "page-lead" }, prose(head.lead)),
+		children.flat(),
+	);
 }
 
 /**
@@ -29,9 +42,18 @@ export function page(title, head, ...children) {
  * @param {{ kind?: string, icon?: IconName, on?: (event: MouseEvent) => void, type?: string, [attribute: string]: any }} [options]
  */
 export function button(text, options = {}) {
-  const { kind = '', icon: name, on, type = 'button', ...rest } = options;
-  return el('button', { class: `button ${kind}`.trim(), type, on: on ? { click: on } : undefined, ...rest },
-    name && icon(name), text);
+	const { kind = "", icon: name, on, type = "button", ...rest } = options;
+	return el(
+		"button",
+		{
+			class: `button ${kind}`.trim(),
+			type,
+			on: on ? { click: on } : undefined,
+			...rest,
+		},
+		name && icon(name),
+		text,
+	);
 }
 
 /**
@@ -41,7 +63,17 @@ export function button(text, options = {}) {
  * @param {(event: MouseEvent) => void} on
  */
 export function iconButton(label, name, on) {
-  return el('button', { class: 'button plain small icon-only', type: 'button', 'aria-label': label, title: label, on: { click: on } }, icon(name));
+	return el(
+		"button",
+		{
+			class: "button plain small icon-only",
+			type: "button",
+			"aria-label": label,
+			title: label,
+			on: { click: on },
+		},
+		icon(name),
+	);
 }
 
 /**
@@ -50,8 +82,13 @@ export function iconButton(label, name, on) {
  * @param {string} [kind]
  * @param {IconName} [name]
  */
-export function linkButton(text, href, kind = '', name) {
-  return el('a', { class: `button ${kind}`.trim(), href }, name && icon(name), text);
+export function linkButton(text, href, kind = "", name) {
+	return el(
+		"a",
+		{ class: `button ${kind}`.trim(), href },
+		name && icon(name),
+		text,
+	);
 }
 
 /**
@@ -59,8 +96,14 @@ export function linkButton(text, href, kind = '', name) {
  * @param {...(Child | Child[])} children
  */
 export function note(kind, ...children) {
-  const symbol = kind === 'good' ? 'check' : kind === 'info' ? 'info' : 'warning';
-  return el('div', { class: `note ${kind}`, role: kind === 'bad' ? 'alert' : undefined }, icon(symbol), el('div', null, children.flat()));
+	const symbol =
+		kind === "good" ? "check" : kind === "info" ? "info" : "warning";
+	return el(
+		"div",
+		{ class: `note ${kind}`, role: kind === "bad" ? "alert" : undefined },
+		icon(symbol),
+		el("div", null, children.flat()),
+	);
 }
 
 /**
@@ -71,7 +114,14 @@ export function note(kind, ...children) {
  * @param {...Child} actions
  */
 export function empty(name, title, text, ...actions) {
-  return el('div', { class: 'card empty' }, el('div', { class: 'sign' }, icon(name)), el('h2', null, title), el('p', null, prose(text)), actions);
+	return el(
+		"div",
+		{ class: "card empty" },
+		el("div", { class: "sign" }, icon(name)),
+		el("h2", null, title),
+		el("p", null, prose(text)),
+		actions,
+	);
 }
 
 /**
@@ -79,9 +129,11 @@ export function empty(name, title, text, ...actions) {
  * @param {Parameters<typeof empty>} content
  */
 export function emptyPage(...content) {
-  const element = empty(...content);
-  element.querySelector('h2')?.replaceWith(el('h1', { tabindex: '-1' }, content[1]));
-  return el('div', null, element);
+	const element = empty(...content);
+	element
+		.querySelector("h2")
+		?.replaceWith(el("h1", { tabindex: "-1" }, content[1]));
+	return el("div", null, element);
 }
 
 /**
@@ -90,7 +142,11 @@ export function emptyPage(...content) {
  * @returns {Child[]}
  */
 export function prose(text) {
-  return text.split('`').map((part, at) => (at % 2 === 1 ? el('code', { class: 'command-name' }, part) : part));
+	return text
+		.split("`")
+		.map((part, at) =>
+			at % 2 === 1 ? el("code", { class: "command-name" }, part) : part,
+		);
 }
 
 /**
@@ -98,12 +154,29 @@ export function prose(text) {
  * @param {([string, Child | Child[]] | false | null | undefined)[]} rows
  */
 export function facts(rows) {
-  const kept = /** @type {[string, Child | Child[]][]} */ (rows.filter(Boolean));
-  return el('dl', { class: 'facts' }, kept.map(([name, value]) => el('div', null, el('dt', null, name), el('dd', null, ...[value].flat()))));
+	const kept = /** @type {[string, Child | Child[]][]} */ (
+		rows.filter(Boolean)
+	);
+	return el(
+		"dl",
+		{ class: "facts" },
+		kept.map(([name, value]) =>
+			el("div", null, el("dt", null, name), el("dd", null, ...[value].flat())),
+		),
+	);
 }
 
 export function waiting() {
-  return el('div', { class: 'wait', role: 'status' }, el('div', { class: 'row' }, el('span', { class: 'spinner' }), texts.loading));
+	return el(
+		"div",
+		{ class: "wait", role: "status" },
+		el(
+			"div",
+			{ class: "row" },
+			el("span", { class: "spinner" }),
+			texts.loading,
+		),
+	);
 }
 
 /**
@@ -114,10 +187,16 @@ export function waiting() {
  * @param {Child} [hint]
  */
 export function field(label, control, hint) {
-  const id = freshId();
-  control.id = id;
-  if (hint) control.setAttribute('aria-describedby', `${id}-hint`);
-  return el('div', { class: 'field' }, el('label', { for: id }, label), control, hint && el('p', { class: 'hint', id: `${id}-hint` }, hint));
+	const id = freshId();
+	control.id = id;
+	if (hint) control.setAttribute("aria-describedby", `${id}-hint`);
+	return el(
+		"div",
+		{ class: "field" },
+		el("label", { for: id }, label),
+		control,
+		hint && el("p", { class: "hint", id: `${id}-hint` }, hint),
+	);
 }
 
 /**
@@ -126,9 +205,14 @@ export function field(label, control, hint) {
  * @param {string} label
  */
 export function copyField(text, label) {
-  const input = el('input', { class: 'input mono', readonly: true, 'aria-label': label, value: text });
-  input.addEventListener('focus', () => input.select());
-  return el('div', { class: 'copy-field' }, input, copyButton(text));
+	const input = el("input", {
+		class: "input mono",
+		readonly: true,
+		"aria-label": label,
+		value: text,
+	});
+	input.addEventListener("focus", () => input.select());
+	return el("div", { class: "copy-field" }, input, copyButton(text));
 }
 
 /**
@@ -136,11 +220,15 @@ export function copyField(text, label) {
  * @param {string} [label]
  */
 export function copyButton(text, label = texts.copy) {
-  return button(label, {
-    kind: 'small',
-    icon: 'copy',
-    on: () => navigator.clipboard.writeText(text).then(() => toast(texts.copied), () => toast(texts.notCopied)),
-  });
+	return button(label, {
+		kind: "small",
+		icon: "copy",
+		on: () =>
+			navigator.clipboard.writeText(text).then(
+				() => toast(texts.copied),
+				() => toast(texts.notCopied),
+			),
+	});
 }
 
 /**
@@ -152,15 +240,24 @@ export function copyButton(text, label = texts.copy) {
  * @param {(value: T) => void} change
  */
 export function segments(label, options, chosen, change) {
-  const buttons = options.map(([value, text]) => {
-    const one = el('button', { type: 'button', 'aria-pressed': String(value === chosen) }, text);
-    one.addEventListener('click', () => {
-      buttons.forEach((other) => other.setAttribute('aria-pressed', String(other === one)));
-      change(value);
-    });
-    return one;
-  });
-  return el('div', { class: 'segments', role: 'group', 'aria-label': label }, buttons);
+	const buttons = options.map(([value, text]) => {
+		const one = el(
+			"button",
+			{ type: "button", "aria-pressed": String(value === chosen) },
+			text,
+		);
+		one.addEventListener("click", () => {
+			for (const other of buttons)
+				other.setAttribute("aria-pressed", String(other === one));
+			change(value);
+		});
+		return one;
+	});
+	return el(
+		"div",
+		{ class: "segments", role: "group", "aria-label": label },
+		buttons,
+	);
 }
 
 /**
@@ -168,9 +265,9 @@ export function segments(label, options, chosen, change) {
  * @param {unknown} thrown
  */
 export function errorText(thrown) {
-  if (thrown instanceof Problem) return problemText(thrown);
-  console.error(thrown);
-  return texts.defect.text;
+	if (thrown instanceof Problem) return problemText(thrown);
+	console.error(thrown);
+	return texts.defect.text;
 }
 
 /**
@@ -181,16 +278,20 @@ export function errorText(thrown) {
  * @param {string} [busyText]
  */
 export async function busy(control, place, work, busyText) {
-  const before = [...control.childNodes];
-  control.disabled = true;
-  fill(control, el('span', { class: 'spinner' }), busyText ?? control.textContent ?? '');
-  fill(place);
-  try {
-    await work();
-  } catch (thrown) {
-    fill(place, note('bad', errorText(thrown)));
-  } finally {
-    control.disabled = false;
-    control.replaceChildren(...before);
-  }
+	const before = [...control.childNodes];
+	control.disabled = true;
+	fill(
+		control,
+		el("span", { class: "spinner" }),
+		busyText ?? control.textContent ?? "",
+	);
+	fill(place);
+	try {
+		await work();
+	} catch (thrown) {
+		fill(place, note("bad", errorText(thrown)));
+	} finally {
+		control.disabled = false;
+		control.replaceChildren(...before);
+	}
 }

@@ -8,18 +8,18 @@ const STEP_MS = 50;
  * @param {HTMLElement} element
  */
 export function settling(element) {
-  element.inert = true;
-  /** @type {number | null} */
-  let since = null;
-  let wasShown = false;
-  const timer = setInterval(() => {
-    if (wasShown && !element.isConnected) return clearInterval(timer);
-    wasShown ||= element.isConnected;
-    if (!wasShown || !document.hasFocus()) since = null;
-    else since ??= performance.now();
-    if (since === null || performance.now() - since < SETTLE_MS) return;
-    element.inert = false;
-    clearInterval(timer);
-  }, STEP_MS);
-  return element;
+	element.inert = true;
+	/** @type {number | null} */
+	let since = null;
+	let wasShown = false;
+	const timer = setInterval(() => {
+		if (wasShown && !element.isConnected) return clearInterval(timer);
+		wasShown ||= element.isConnected;
+		if (!wasShown || !document.hasFocus()) since = null;
+		else since ??= performance.now();
+		if (since === null || performance.now() - since < SETTLE_MS) return;
+		element.inert = false;
+		clearInterval(timer);
+	}, STEP_MS);
+	return element;
 }

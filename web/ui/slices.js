@@ -11,14 +11,14 @@ const SLICE_MS = 8;
  * @returns {Promise<T | null>}
  */
 export async function inSlices(work, isWanted) {
-  for (;;) {
-    for (const end = performance.now() + SLICE_MS; performance.now() < end;) {
-      const step = work.next();
-      if (step.done) return step.value;
-    }
-    await new Promise((resolve) => setTimeout(resolve));
-    if (!isWanted()) return null;
-  }
+	for (;;) {
+		for (const end = performance.now() + SLICE_MS; performance.now() < end; ) {
+			const step = work.next();
+			if (step.done) return step.value;
+		}
+		await new Promise((resolve) => setTimeout(resolve));
+		if (!isWanted()) return null;
+	}
 }
 
 /**
@@ -28,8 +28,8 @@ export async function inSlices(work, isWanted) {
  * @returns {T}
  */
 export function atOnce(work) {
-  for (;;) {
-    const step = work.next();
-    if (step.done) return step.value;
-  }
+	for (;;) {
+		const step = work.next();
+		if (step.done) return step.value;
+	}
 }

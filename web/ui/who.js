@@ -1,12 +1,12 @@
 // Who asks: as this device knows it, or as the gateway says.
 
-import { texts } from '../texts.js';
-import { el } from './dom.js';
-import { visibleText } from './marked.js';
+import { texts } from "../texts.js";
+import { el } from "./dom.js";
+import { visibleText } from "./marked.js";
 
 /** @param {{ enforcerId: string | null, label: string | null }} agent */
 export function agentName(agent) {
-  return visibleText(agent.label || agent.enforcerId || texts.who.nobody);
+	return visibleText(agent.label || agent.enforcerId || texts.who.nobody);
 }
 
 /**
@@ -14,10 +14,14 @@ export function agentName(agent) {
  * @param {import('../core/types.js').Item} item
  */
 export function whoAsks(item) {
-  const id = item.enforcerId && item.label && item.label !== item.enforcerId ? visibleText(item.enforcerId) : null;
-  return [
-    el('strong', null, agentName(item)),
-    id && el('span', { class: 'quiet' }, ` ${id}`),
-    !item.isPaired && el('span', { class: 'quiet' }, ` (${texts.who.asGatewaySays})`),
-  ];
+	const id =
+		item.enforcerId && item.label && item.label !== item.enforcerId
+			? visibleText(item.enforcerId)
+			: null;
+	return [
+		el("strong", null, agentName(item)),
+		id && el("span", { class: "quiet" }, ` ${id}`),
+		!item.isPaired &&
+			el("span", { class: "quiet" }, ` (${texts.who.asGatewaySays})`),
+	];
 }

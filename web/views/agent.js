@@ -1,14 +1,25 @@
 // One agent: presence, sessions with snapshots, a prompt to it, and the end of the pairing.
 
-import { texts } from '../texts.js';
-import { toast } from '../ui/announce.js';
-import { ago, dateTime } from '../ui/clock.js';
-import { confirmDialog } from '../ui/dialog.js';
-import { el, fill } from '../ui/dom.js';
-import { marked, markedName, visibleText } from '../ui/marked.js';
-import { busy, button, emptyPage, errorText, facts, field, linkButton, note, page, waiting } from '../ui/parts.js';
-import { agentName } from '../ui/who.js';
-import { presenceChip, watchPresence } from './agents.js';
+import { texts } from "../texts.js";
+import { toast } from "../ui/announce.js";
+import { ago, dateTime } from "../ui/clock.js";
+import { confirmDialog } from "../ui/dialog.js";
+import { el, fill } from "../ui/dom.js";
+import { marked, markedName, visibleText } from "../ui/marked.js";
+import {
+	busy,
+	button,
+	emptyPage,
+	errorText,
+	facts,
+	field,
+	linkButton,
+	note,
+	page,
+	waiting,
+} from "../ui/parts.js";
+import { agentName } from "../ui/who.js";
+import { presenceChip, watchPresence } from "./agents.js";
 
 /** @typedef {import('../core/types.js').Agent} Agent */
 /** @typedef {import('../core/types.js').Session} Session */
@@ -21,76 +32,162 @@ const STATUS_MS = 2000;
  * @returns {import('../ui/view.js').View}
  */
 export function view(context) {
-  const { approver, args } = context;
-  const find = () => approver.agents.value.find((agent) => agent.enforcerId === args[0]);
-  const found = find();
-  const back = { href: '#/agents', text: texts.agents.title };
-  if (!found) {
-    const { title, text, action } = texts.agents.gone;
-    return { title, element: emptyPage('agents', title, text, linkButton(action, '#/agents', 'primary')) };
-  }
-  const name = agentName(found);
-  const about = el('section', { class: 'card card-body' });
-  const sessions = el('div', { class: 'stack' }, waiting());
-  const promptPlace = el('div', null);
-  const chip = el('span', null);
-  const render = () => {
-    const agent = find() ?? found;
-    fill(chip, presenceChip(agent));
-    fill(about, agentFacts(agent));
-  };
-  approver.sessions(found.enforcerId).then((list) => {
-    fill(sessions, list.length > 0 ? list.map(sessionCard) : el('p', { class: 'quiet' }, texts.agents.noSessions));
-    fill(promptPlace, promptForm(approver, found, list));
-  }, (thrown) => {
-    fill(sessions, note('warn', errorText(thrown)));
-    fill(promptPlace, promptForm(approver, found, []));
-  });
-  const ends = [approver.agents.subscribe(render), watchPresence(approver)];
-  const unpair = button(texts.agents.unpair, { kind: 'bad-quiet', on: () => askToUnpair(context, found) });
-  return {
-    title: name,
-    element: page(name, { back, actions: [chip] },
-      about, promptPlace, el('h2', { class: 'section' }, texts.agents.sessions), sessions,
-      el('div', { class: 'row' }, unpair)),
-    dispose: () => ends.forEach((end) => end()),
-  };
+	const { approver, args } = context;
+	const find = () =>
+		approver.agents.value.find((agent) => agent.enforcerId === args[0]);
+	const found = find();
+	const back = { href: "#/agents", text: texts.agents.title };
+	if (!found) {
+		const { title, text, action } = texts.agents.gone;
+		return {
+			title,
+			element: emptyPage(
+				"agents",
+				title,
+				text,
+				linkButton(action, "#/agents", "primary"),
+			),
+		};
+	}
+	const name = agentName(found);
+	const about = el("section", { class: "card card-body" });
+	const sessions = el("div", { class: "stack" }, waiting());
+	const promptPlace = el("div", null);
+	const chip = el("span", null);
+	const render = () => {
+		const agent = find() ?? found;
+		fill(chip, presenceChip(agent));
+		fill(about, agentFacts(agent));
+	};
+	approver.sessions(found.enforcerId).then(
+		(list) => {
+			fill(
+				sessions,
+				list.length > 0
+					? list.map(sessionCard)
+					: el("p", { class: "quiet" }, texts.agents.noSessions),
+			);
+			fill(promptPlace, promptForm(approver, found, list));
+		},
+		(thrown) => {
+			fill(sessions, note("warn", errorText(thrown)));
+			fill(promptPlace, promptForm(approver, found, []));
+		},
+	);
+	const ends = [approver.agents.subscribe(render), watchPresence(approver)];
+	const unpair = button(texts.agents.unpair, {
+		kind: "bad-quiet",
+		on: () => askToUnpair(context, found),
+	});
+	return {
+		title: name,
+		element: page(
+			name,
+			{ back, actions: [chip] },
+			about,
+			promptPlace,
+			el("h2", { class: "section" }, texts.agents.sessions),
+			sessions,
+			el("div", { class: "row" }, unpair),
+		),
+		dispose: () => {
+			for (const end of ends) end();
+		},
+	};
 }
 
 /** @param {Agent} agent */
 function agentFacts(agent) {
-  const { presence } = agent;
-  return facts([
-    [texts.agents.id, el('code', null, markedName(agent.enforcerId))],
-    [texts.agents.paired, dateTime(agent.pairedAt)],
-    agent.introducedBy !== null && [texts.agents.introducedBy, [
-      visibleText(agent.introducedBy.name ?? ''), ' ', el('code', null, agent.introducedBy.deviceId),
-      agent.introducedBy.isRevoked && el('span', { class: 'chip bad' }, texts.devices.standings.revoked),
-    ]],
-    presence?.workspaceName ? [texts.agents.workspace, markedName(presence.workspaceName)] : null,
-    presence && [texts.agents.how, texts.agents.transports[presence.transport]],
-    presence && [texts.agents.seen, ago(presence.lastSeenAt)],
-  ]);
+	const { presence } = agent;
+	return facts([
+		[texts.agents.id, el("code", null, markedName(agent.enforcerId))],
+		[texts.agents.paired, dateTime(agent.pairedAt)],
+		agent.introducedBy !== null && [
+			texts.agents.introducedBy,
+			[
+				visibleText(agent.introducedBy.name ?? ""),
+				" ",
+				el("code", null, agent.introducedBy.deviceId),
+				agent.introducedBy.isRevoked &&
+					el("span", { class: "chip bad" }, texts.devices.standings.revoked),
+			],
+		],
+		presence?.workspaceName
+			? [texts.agents.workspace, markedName(presence.workspaceName)]
+			: null,
+		presence && [texts.agents.how, texts.agents.transports[presence.transport]],
+		presence && [texts.agents.seen, ago(presence.lastSeenAt)],
+	]);
 }
 
 /** @param {Session} session */
 function sessionCard(session) {
-  const states = /** @type {Record<string, string>} */ (texts.agents.sessionStates);
-  return el('article', { class: 'card' },
-    el('div', { class: 'card-head' }, el('h2', { class: 'mono clip' }, visibleText(session.sessionId)),
-      el('span', { class: `chip ${session.endedAt ? '' : 'accent'}` }, states[session.state] ?? visibleText(session.state))),
-    el('div', { class: 'card-body' },
-      facts([
-        session.agentHost !== null && [texts.agents.host, markedName(session.agentHost)],
-        session.repoRef !== null && [texts.agents.repo, markedName(session.repoRef)],
-        session.startedAt !== null && [texts.agents.since, dateTime(session.startedAt)],
-        [session.endedAt ? texts.agents.ended : texts.agents.updated, ago(session.endedAt ?? session.updatedAt)],
-        session.reason !== null && [texts.decide.reason, marked(session.reason)],
-      ]),
-      session.snapshots.length > 0 && el('div', { class: 'stack tight' }, el('h3', null, texts.agents.snapshots),
-        el('ul', { class: 'snapshots' }, session.snapshots.map((snapshot) =>
-          el('li', { class: 'row spread' }, el('span', { class: 'mono' }, markedName(snapshot.snapshotType)), el('span', { class: 'quiet fine' }, ago(snapshot.createdAt)))))),
-      el('p', { class: 'hint' }, texts.agents.reported)));
+	const states = /** @type {Record<string, string>} */ (
+		texts.agents.sessionStates
+	);
+	return el(
+		"article",
+		{ class: "card" },
+		el(
+			"div",
+			{ class: "card-head" },
+			el("h2", { class: "mono clip" }, visibleText(session.sessionId)),
+			el(
+				"span",
+				{ class: `chip ${session.endedAt ? "" : "accent"}` },
+				states[session.state] ?? visibleText(session.state),
+			),
+		),
+		el(
+			"div",
+			{ class: "card-body" },
+			facts([
+				session.agentHost !== null && [
+					texts.agents.host,
+					markedName(session.agentHost),
+				],
+				session.repoRef !== null && [
+					texts.agents.repo,
+					markedName(session.repoRef),
+				],
+				session.startedAt !== null && [
+					texts.agents.since,
+					dateTime(session.startedAt),
+				],
+				[
+					session.endedAt ? texts.agents.ended : texts.agents.updated,
+					ago(session.endedAt ?? session.updatedAt),
+				],
+				session.reason !== null && [
+					texts.decide.reason,
+					marked(session.reason),
+				],
+			]),
+			session.snapshots.length > 0 &&
+				el(
+					"div",
+					{ class: "stack tight" },
+					el("h3", null, texts.agents.snapshots),
+					el(
+						"ul",
+						{ class: "snapshots" },
+						session.snapshots.map((snapshot) =>
+							el(
+								"li",
+								{ class: "row spread" },
+								el(
+									"span",
+									{ class: "mono" },
+									markedName(snapshot.snapshotType),
+								),
+								el("span", { class: "quiet fine" }, ago(snapshot.createdAt)),
+							),
+						),
+					),
+				),
+			el("p", { class: "hint" }, texts.agents.reported),
+		),
+	);
 }
 
 /**
@@ -99,23 +196,52 @@ function sessionCard(session) {
  * @param {Session[]} sessions
  */
 function promptForm(approver, agent, sessions) {
-  const text = el('textarea', { class: 'input', rows: 3, required: true });
-  const open = sessions.filter((session) => session.endedAt === null);
-  const select = el('select', { class: 'input' }, el('option', { value: '' }, texts.agents.anySession),
-    open.map((session) => el('option', { value: session.sessionId }, visibleText(session.sessionId))));
-  const place = el('div', null);
-  const send = button(texts.agents.send, { kind: 'primary', type: 'submit', icon: 'send' });
-  const submit = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    busy(send, place, async () => {
-      const sent = await approver.prompt(agent.enforcerId, text.value, select.value || null);
-      text.value = '';
-      follow(approver, sent, place);
-    }, texts.agents.sending);
-  };
-  return el('form', { class: 'card card-body', on: { submit } }, el('h2', null, texts.agents.prompt),
-    field(texts.agents.promptField, text, texts.agents.promptHint),
-    open.length > 0 && field(texts.agents.promptSession, select), place, el('div', { class: 'row' }, send));
+	const text = el("textarea", { class: "input", rows: 3, required: true });
+	const open = sessions.filter((session) => session.endedAt === null);
+	const select = el(
+		"select",
+		{ class: "input" },
+		el("option", { value: "" }, texts.agents.anySession),
+		open.map((session) =>
+			el(
+				"option",
+				{ value: session.sessionId },
+				visibleText(session.sessionId),
+			),
+		),
+	);
+	const place = el("div", null);
+	const send = button(texts.agents.send, {
+		kind: "primary",
+		type: "submit",
+		icon: "send",
+	});
+	const submit = (/** @type {Event} */ event) => {
+		event.preventDefault();
+		busy(
+			send,
+			place,
+			async () => {
+				const sent = await approver.prompt(
+					agent.enforcerId,
+					text.value,
+					select.value || null,
+				);
+				text.value = "";
+				follow(approver, sent, place);
+			},
+			texts.agents.sending,
+		);
+	};
+	return el(
+		"form",
+		{ class: "card card-body", on: { submit } },
+		el("h2", null, texts.agents.prompt),
+		field(texts.agents.promptField, text, texts.agents.promptHint),
+		open.length > 0 && field(texts.agents.promptSession, select),
+		place,
+		el("div", { class: "row" }, send),
+	);
 }
 
 /**
@@ -125,18 +251,30 @@ function promptForm(approver, agent, sessions) {
  * @param {HTMLElement} place
  */
 async function follow(approver, sent, place) {
-  let now = sent;
-  const shown = el('div', { role: 'status' });
-  fill(place, shown);
-  for (;;) {
-    const kind = now.status === 'delivered' ? 'good' : now.status === 'queued' ? 'info' : 'warn';
-    fill(shown, note(kind, texts.agents.promptStates[now.status], now.reason && texts.agents.promptReason(visibleText(now.reason))));
-    if (now.status !== 'queued') return;
-    await new Promise((resolve) => setTimeout(resolve, STATUS_MS));
-    if (!shown.isConnected) return;
-    // Asked again in a moment.
-    now = await approver.promptStatus(now).catch(() => now);
-  }
+	let now = sent;
+	const shown = el("div", { role: "status" });
+	fill(place, shown);
+	for (;;) {
+		const kind =
+			now.status === "delivered"
+				? "good"
+				: now.status === "queued"
+					? "info"
+					: "warn";
+		fill(
+			shown,
+			note(
+				kind,
+				texts.agents.promptStates[now.status],
+				now.reason && texts.agents.promptReason(visibleText(now.reason)),
+			),
+		);
+		if (now.status !== "queued") return;
+		await new Promise((resolve) => setTimeout(resolve, STATUS_MS));
+		if (!shown.isConnected) return;
+		// Asked again in a moment.
+		now = await approver.promptStatus(now).catch(() => now);
+	}
 }
 
 /**
@@ -144,18 +282,25 @@ async function follow(approver, sent, place) {
  * @param {Agent} agent
  */
 function askToUnpair({ approver, go }, agent) {
-  const name = agentName(agent);
-  confirmDialog({ title: texts.agents.unpairTitle(name), text: texts.agents.unpairText, action: texts.agents.unpair, kind: 'bad' },
-    async (place, control) => {
-      let isDone = false;
-      await busy(control, place, async () => {
-        await approver.unpair(agent.enforcerId);
-        isDone = true;
-      });
-      if (isDone) {
-        toast(texts.agents.unpaired(name));
-        go('#/agents', true);
-      }
-      return isDone;
-    });
+	const name = agentName(agent);
+	confirmDialog(
+		{
+			title: texts.agents.unpairTitle(name),
+			text: texts.agents.unpairText,
+			action: texts.agents.unpair,
+			kind: "bad",
+		},
+		async (place, control) => {
+			let isDone = false;
+			await busy(control, place, async () => {
+				await approver.unpair(agent.enforcerId);
+				isDone = true;
+			});
+			if (isDone) {
+				toast(texts.agents.unpaired(name));
+				go("#/agents", true);
+			}
+			return isDone;
+		},
+	);
 }

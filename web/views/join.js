@@ -1,21 +1,50 @@
 // Joining with an invitation, and bringing this device into force.
 
-import { Approver } from '../core/approver.js';
-import { texts } from '../texts.js';
-import { toast } from '../ui/announce.js';
-import { dateTime } from '../ui/clock.js';
-import { el, fill } from '../ui/dom.js';
-import { busy, button, copyField, empty, errorText, facts, field, linkButton, note, page, waiting } from '../ui/parts.js';
-import { qrView } from '../ui/qrview.js';
+import { Approver } from "../core/approver.js";
+import { texts } from "../texts.js";
+import { toast } from "../ui/announce.js";
+import { dateTime } from "../ui/clock.js";
+import { el, fill } from "../ui/dom.js";
+import {
+	busy,
+	button,
+	copyField,
+	empty,
+	errorText,
+	facts,
+	field,
+	linkButton,
+	note,
+	page,
+	waiting,
+} from "../ui/parts.js";
+import { qrView } from "../ui/qrview.js";
 
 /** A name that a person recognises in a list. */
 export function suggestedName() {
-  const agent = navigator.userAgent;
-  const [browser] = [['Firefox/', 'Firefox'], ['Edg/', 'Edge'], ['Chrome/', 'Chrome'], ['Safari/', 'Safari']]
-    .filter(([part]) => agent.includes(part)).map(([, name]) => name);
-  const [system] = [['Android', 'Android'], ['iPhone', 'iPhone'], ['iPad', 'iPad'], ['Windows', 'Windows'], ['Mac OS', 'Mac'], ['Linux', 'Linux']]
-    .filter(([part]) => agent.includes(part)).map(([, name]) => name);
-  return texts.join.defaultName(browser ?? texts.join.aBrowser, system ?? texts.join.aComputer);
+	const agent = navigator.userAgent;
+	const [browser] = [
+		["Firefox/", "Firefox"],
+		["Edg/", "Edge"],
+		["Chrome/", "Chrome"],
+		["Safari/", "Safari"],
+	]
+		.filter(([part]) => agent.includes(part))
+		.map(([, name]) => name);
+	const [system] = [
+		["Android", "Android"],
+		["iPhone", "iPhone"],
+		["iPad", "iPad"],
+		["Windows", "Windows"],
+		["Mac OS", "Mac"],
+		["Linux", "Linux"],
+	]
+		.filter(([part]) => agent.includes(part))
+		.map(([, name]) => name);
+	return texts.join.defaultName(
+		browser ?? texts.join.aBrowser,
+		system ?? texts.join.aComputer,
+	);
 }
 
 /**
@@ -23,24 +52,47 @@ export function suggestedName() {
  * @returns {import('../ui/view.js').View}
  */
 export function view(context) {
-  const [code] = context.args;
-  const ending = new AbortController();
-  const dispose = () => ending.abort();
-  if (context.approver) {
-    const element = code ? alreadyJoined(context.approver) : enrolment(context, context.approver, ending.signal);
-    return { title: code ? texts.join.title : texts.enrol.title, element, dispose };
-  }
-  const element = el('div', null, joinForm(context, code ?? '', (approver) => {
-    context.joined(approver);
-    context.go('#/join', true);
-  }));
-  return { title: texts.join.title, element, dispose };
+	const [code] = context.args;
+	const ending = new AbortController();
+	const dispose = () => ending.abort();
+	if (context.approver) {
+		const element = code
+			? alreadyJoined(context.approver)
+			: enrolment(context, context.approver, ending.signal);
+		return {
+			title: code ? texts.join.title : texts.enrol.title,
+			element,
+			dispose,
+		};
+	}
+	const element = el(
+		"div",
+		null,
+		joinForm(context, code ?? "", (approver) => {
+			context.joined(approver);
+			context.go("#/join", true);
+		}),
+	);
+	return { title: texts.join.title, element, dispose };
 }
 
 /** @param {Approver} approver */
 export function alreadyJoined(approver) {
-  return el('div', null, empty('check', texts.join.already(approver.identity.approverId), texts.join.alreadyHint,
-    el('div', { class: 'row' }, linkButton(texts.join.toSettings, '#/settings'), linkButton(texts.join.toInbox, '#/inbox', 'primary'))));
+	return el(
+		"div",
+		null,
+		empty(
+			"check",
+			texts.join.already(approver.identity.approverId),
+			texts.join.alreadyHint,
+			el(
+				"div",
+				{ class: "row" },
+				linkButton(texts.join.toSettings, "#/settings"),
+				linkButton(texts.join.toInbox, "#/inbox", "primary"),
+			),
+		),
+	);
 }
 
 /**
@@ -49,25 +101,46 @@ export function alreadyJoined(approver) {
  * @param {(approver: Approver) => void} done
  */
 function joinForm(context, code, done) {
-  const name = el('input', { class: 'input', value: suggestedName(), maxlength: 64, required: true, autocomplete: 'off' });
-  const place = el('div', null);
-  const go = button(texts.join.action, { kind: 'primary', type: 'submit' });
-  const submit = (/** @type {Event} */ event) => {
-    event.preventDefault();
-    busy(go, place, async () => {
-      const joined = await Approver.join(code, name.value.trim(), context.place);
-      if (joined.role === 'approver') done(joined.approver);
-      else fill(form, notForApprovers(joined.apiKey));
-    }, texts.join.joining);
-  };
-  const form = el('form', { class: 'card card-body', on: { submit } }, field(texts.join.name, name, texts.join.nameHint), place, go);
-  return page(texts.join.title, { lead: texts.join.lead }, form);
+	const name = el("input", {
+		class: "input",
+		value: suggestedName(),
+		maxlength: 64,
+		required: true,
+		autocomplete: "off",
+	});
+	const place = el("div", null);
+	const go = button(texts.join.action, { kind: "primary", type: "submit" });
+	const submit = (/** @type {Event} */ event) => {
+		event.preventDefault();
+		busy(
+			go,
+			place,
+			async () => {
+				const joined = await Approver.join(
+					code,
+					name.value.trim(),
+					context.place,
+				);
+				if (joined.role === "approver") done(joined.approver);
+				else fill(form, notForApprovers(joined.apiKey));
+			},
+			texts.join.joining,
+		);
+	};
+	const form = el(
+		"form",
+		{ class: "card card-body", on: { submit } },
+		field(texts.join.name, name, texts.join.nameHint),
+		place,
+		go,
+	);
+	return page(texts.join.title, { lead: texts.join.lead }, form);
 }
 
 /** @param {string} key */
 function notForApprovers(key) {
-  const { title, text, key: label } = texts.join.notApprover;
-  return [note('warn', el('strong', null, title), text), copyField(key, label)];
+	const { title, text, key: label } = texts.join.notApprover;
+	return [note("warn", el("strong", null, title), text), copyField(key, label)];
 }
 
 /**
@@ -76,28 +149,38 @@ function notForApprovers(key) {
  * @param {AbortSignal} signal
  */
 function enrolment(context, approver, signal) {
-  const element = el('div', null, waiting());
-  const show = async () => {
-    try {
-      const state = await approver.enrol();
-      if (signal.aborted) return;
-      if (state.state === 'inForce') finish(texts.join.done);
-      else element.replaceChildren(asking(state, show));
-    } catch (thrown) {
-      element.replaceChildren(page(texts.enrol.title, {}, note('bad', errorText(thrown)), button(texts.tryAgain, { on: show })));
-    }
-  };
-  const finish = (/** @type {string} */ text) => {
-    context.enrolled();
-    toast(text);
-    context.go('#/inbox', true);
-  };
-  show().then(() => approver.untilInForce(signal)).then((inForce) => {
-    if (inForce && !signal.aborted) finish(texts.enrol.done);
-  }).catch(() => {
-    // The attempt to enrol has shown why.
-  });
-  return element;
+	const element = el("div", null, waiting());
+	const show = async () => {
+		try {
+			const state = await approver.enrol();
+			if (signal.aborted) return;
+			if (state.state === "inForce") finish(texts.join.done);
+			else element.replaceChildren(asking(state, show));
+		} catch (thrown) {
+			element.replaceChildren(
+				page(
+					texts.enrol.title,
+					{},
+					note("bad", errorText(thrown)),
+					button(texts.tryAgain, { on: show }),
+				),
+			);
+		}
+	};
+	const finish = (/** @type {string} */ text) => {
+		context.enrolled();
+		toast(text);
+		context.go("#/inbox", true);
+	};
+	show()
+		.then(() => approver.untilInForce(signal))
+		.then((inForce) => {
+			if (inForce && !signal.aborted) finish(texts.enrol.done);
+		})
+		.catch(() => {
+			// The attempt to enrol has shown why.
+		});
+	return element;
 }
 
 /**
@@ -105,18 +188,47 @@ function enrolment(context, approver, signal) {
  * @param {() => void} renew
  */
 function asking(state, renew) {
-  const code = qrView(state.link, texts.enrol.qrLabel);
-  const left = Date.parse(state.validUntil) - Date.now();
-  const expiry = el('p', { class: 'hint', role: 'status' }, texts.enrol.valid, ' ', dateTime(state.validUntil));
-  setTimeout(() => {
-    if (expiry.isConnected) fill(expiry, texts.enrol.expired, ' ', button(texts.enrol.renew, { kind: 'small', on: renew }));
-  }, Math.max(left, 0));
-  return page(texts.enrol.title, { lead: texts.enrol.lead },
-    el('div', { class: 'card card-body enrol' },
-      code ?? note('info', texts.enrol.noQr),
-      facts([[texts.enrol.name, el('strong', null, state.name)], [texts.enrol.id, el('code', null, state.deviceId)]]),
-      copyField(state.link, texts.enrol.link),
-      expiry,
-      el('p', { class: 'row quiet', role: 'status' }, el('span', { class: 'spinner' }), texts.enrol.waiting)),
-    el('p', { class: 'hint' }, texts.enrol.terminal));
+	const code = qrView(state.link, texts.enrol.qrLabel);
+	const left = Date.parse(state.validUntil) - Date.now();
+	const expiry = el(
+		"p",
+		{ class: "hint", role: "status" },
+		texts.enrol.valid,
+		" ",
+		dateTime(state.validUntil),
+	);
+	setTimeout(
+		() => {
+			if (expiry.isConnected)
+				fill(
+					expiry,
+					texts.enrol.expired,
+					" ",
+					button(texts.enrol.renew, { kind: "small", on: renew }),
+				);
+		},
+		Math.max(left, 0),
+	);
+	return page(
+		texts.enrol.title,
+		{ lead: texts.enrol.lead },
+		el(
+			"div",
+			{ class: "card card-body enrol" },
+			code ?? note("info", texts.enrol.noQr),
+			facts([
+				[texts.enrol.name, el("strong", null, state.name)],
+				[texts.enrol.id, el("code", null, state.deviceId)],
+			]),
+			copyField(state.link, texts.enrol.link),
+			expiry,
+			el(
+				"p",
+				{ class: "row quiet", role: "status" },
+				el("span", { class: "spinner" }),
+				texts.enrol.waiting,
+			),
+		),
+		el("p", { class: "hint" }, texts.enrol.terminal),
+	);
 }

@@ -1,7 +1,7 @@
 // A patch as rows: file headings, places, folds and lines. No DOM.
 
-import { cuts, PIECE } from '../ui/mono.js';
-import { atOnce } from '../ui/slices.js';
+import { cuts, PIECE } from "../ui/mono.js";
+import { atOnce } from "../ui/slices.js";
 
 /** @typedef {import('../core/diff.js').Diff} Diff */
 /** @typedef {import('../core/diff.js').DiffFile} DiffFile */
@@ -47,7 +47,7 @@ const LONGEST_COMPARED = 500;
  * @returns {Row[]}
  */
 export function patchRows(diff, arrangement) {
-  return atOnce(arrangingPatch(diff, arrangement));
+	return atOnce(arrangingPatch(diff, arrangement));
 }
 
 /**
@@ -58,17 +58,18 @@ export function patchRows(diff, arrangement) {
  * @returns {Generator<void, Row[], void>}
  */
 export function* arrangingPatch(diff, arrangement, known = new Map()) {
-  /** @type {Row[]} */
-  const rows = [];
-  for (const text of diff.preamble) pushText(rows, -1, text);
-  for (let index = 0; index < diff.files.length; index += 1) {
-    const file = diff.files[index];
-    const own = known.get(file) ?? (yield* arrangingFile(file, index, arrangement));
-    known.set(file, own);
-    for (const row of own) rows.push(row);
-    yield;
-  }
-  return rows;
+	/** @type {Row[]} */
+	const rows = [];
+	for (const text of diff.preamble) pushText(rows, -1, text);
+	for (let index = 0; index < diff.files.length; index += 1) {
+		const file = diff.files[index];
+		const own =
+			known.get(file) ?? (yield* arrangingFile(file, index, arrangement));
+		known.set(file, own);
+		for (const row of own) rows.push(row);
+		yield;
+	}
+	return rows;
 }
 
 /**
@@ -78,35 +79,46 @@ export function* arrangingPatch(diff, arrangement, known = new Map()) {
  * @returns {Generator<void, Row[], void>}
  */
 function* arrangingFile(file, index, arrangement) {
-  /** @type {Row[]} */
-  const rows = [{ type: 'file', file: index, path: pathOf(file) }];
-  if (arrangement.closed.has(index)) return rows;
-  if (file.isOdd) rows.push({ type: 'note', file: index, note: 'outside' });
-  for (const text of unexpectedHeaders(file)) pushText(rows, index, text);
-  if (file.isBinary) rows.push({ type: 'note', file: index, note: 'binary' });
-  else if (file.hunks.length === 0 && !file.isOdd) rows.push({ type: 'note', file: index, note: 'noLines' });
-  let next = 1;
-  for (let at = 0; at < file.hunks.length; at += 1) {
-    const hunk = file.hunks[at];
-    rows.push({ type: 'place', file: index, skipped: Math.max(hunk.oldStart - next, 0), section: hunk.section });
-    yield* pushHunk(rows, index, `${index}:${at}`, hunk.lines, arrangement);
-    if (hunk.isBroken) rows.push({ type: 'note', file: index, note: 'broken' });
-    next = hunk.lines.reduce((last, line) => (line.oldNumber === null ? last : line.oldNumber + 1), hunk.oldStart);
-  }
-  if (file.others.length > 0 && !file.isBinary) rows.push({ type: 'note', file: index, note: 'outside' });
-  for (const text of file.others) pushText(rows, index, text);
-  return rows;
+	/** @type {Row[]} */
+	const rows = [{ type: "file", file: index, path: pathOf(file) }];
+	if (arrangement.closed.has(index)) return rows;
+	if (file.isOdd) rows.push({ type: "note", file: index, note: "outside" });
+	for (const text of unexpectedHeaders(file)) pushText(rows, index, text);
+	if (file.isBinary) rows.push({ type: "note", file: index, note: "binary" });
+	else if (file.hunks.length === 0 && !file.isOdd)
+		rows.push({ type: "note", file: index, note: "noLines" });
+	let next = 1;
+	for (let at = 0; at < file.hunks.length; at += 1) {
+		const hunk = file.hunks[at];
+		rows.push({
+			type: "place",
+			file: index,
+			skipped: Math.max(hunk.oldStart - next, 0),
+			section: hunk.section,
+		});
+		yield* pushHunk(rows, index, `${index}:${at}`, hunk.lines, arrangement);
+		if (hunk.isBroken) rows.push({ type: "note", file: index, note: "broken" });
+		next = hunk.lines.reduce(
+			(last, line) => (line.oldNumber === null ? last : line.oldNumber + 1),
+			hunk.oldStart,
+		);
+	}
+	if (file.others.length > 0 && !file.isBinary)
+		rows.push({ type: "note", file: index, note: "outside" });
+	for (const text of file.others) pushText(rows, index, text);
+	return rows;
 }
 
 /** @param {DiffFile} file */
 export function pathOf(file) {
-  return file.newPath ?? file.oldPath ?? '';
+	return file.newPath ?? file.oldPath ?? "";
 }
 
 /** Ids of contents, and how alike a renamed file is: neither says what changes. */
-const UNINTERESTING = /^(index [0-9a-f]+\.\.[0-9a-f]+( [0-7]+)?|(dis)?similarity index \d+%)$/;
+const UNINTERESTING =
+	/^(index [0-9a-f]+\.\.[0-9a-f]+( [0-7]+)?|(dis)?similarity index \d+%)$/;
 /** A file that is not executable and no link. */
-const PLAIN_MODE = '100644';
+const PLAIN_MODE = "100644";
 
 /**
  * The mode, if it says something: it changes, or a new file can be executed or is a link.
@@ -114,9 +126,12 @@ const PLAIN_MODE = '100644';
  * @returns {{ from: string | null, to: string } | null}
  */
 export function modeOf({ change, oldMode, newMode }) {
-  if (newMode === null) return null;
-  if (change === 'added') return newMode === PLAIN_MODE ? null : { from: null, to: newMode };
-  return oldMode === null || oldMode === newMode ? null : { from: oldMode, to: newMode };
+	if (newMode === null) return null;
+	if (change === "added")
+		return newMode === PLAIN_MODE ? null : { from: null, to: newMode };
+	return oldMode === null || oldMode === newMode
+		? null
+		: { from: oldMode, to: newMode };
 }
 
 /**
@@ -124,13 +139,30 @@ export function modeOf({ change, oldMode, newMode }) {
  * @param {DiffFile} file
  */
 function unexpectedHeaders(file) {
-  const [old, now] = [file.oldPath ?? pathOf(file), file.newPath ?? pathOf(file)];
-  const expected = new Set([
-    `diff --git a/${old} b/${now}`, `--- a/${old}`, `+++ b/${now}`, `--- ${old}`, `+++ ${now}`, '--- /dev/null', '+++ /dev/null',
-    `rename from ${old}`, `rename to ${now}`, `copy from ${old}`, `copy to ${now}`,
-    `old mode ${file.oldMode}`, `new mode ${file.newMode}`, `new file mode ${file.newMode}`, `deleted file mode ${file.oldMode}`,
-  ]);
-  return file.header.filter((line) => !expected.has(line) && !UNINTERESTING.test(line));
+	const [old, now] = [
+		file.oldPath ?? pathOf(file),
+		file.newPath ?? pathOf(file),
+	];
+	const expected = new Set([
+		`diff --git a/${old} b/${now}`,
+		`--- a/${old}`,
+		`+++ b/${now}`,
+		`--- ${old}`,
+		`+++ ${now}`,
+		"--- /dev/null",
+		"+++ /dev/null",
+		`rename from ${old}`,
+		`rename to ${now}`,
+		`copy from ${old}`,
+		`copy to ${now}`,
+		`old mode ${file.oldMode}`,
+		`new mode ${file.newMode}`,
+		`new file mode ${file.newMode}`,
+		`deleted file mode ${file.oldMode}`,
+	]);
+	return file.header.filter(
+		(line) => !expected.has(line) && !UNINTERESTING.test(line),
+	);
 }
 
 /**
@@ -140,11 +172,11 @@ function unexpectedHeaders(file) {
  * @param {DiffLine['kind'] | null} [of] the kind of line that it belongs to
  */
 function pushText(rows, file, text, of = null) {
-  let from = 0;
-  for (const end of cuts(text)) {
-    rows.push({ type: 'text', file, text: text.slice(from, end), of });
-    from = end;
-  }
+	let from = 0;
+	for (const end of cuts(text)) {
+		rows.push({ type: "text", file, text: text.slice(from, end), of });
+		from = end;
+	}
 }
 
 /**
@@ -156,24 +188,38 @@ function pushText(rows, file, text, of = null) {
  * @returns {Generator<void, void, void>}
  */
 function* pushHunk(rows, file, key, lines, arrangement) {
-  for (let at = 0; at < lines.length;) {
-    yield;
-    const end = runEnd(lines, at);
-    if (lines[at].kind === 'context') {
-      const fold = `${key}:${at}`;
-      const folded = arrangement.unfolded.has(fold) ? null : foldOf(at, end, lines.length);
-      for (let index = at; index < end; index += 1) {
-        if (index === folded?.from) rows.push({ type: 'fold', file, key: fold, count: folded.to - folded.from });
-        if (folded && index >= folded.from && index < folded.to) continue;
-        if (index % AT_ONCE === 0) yield;
-        const { text, oldNumber, newNumber } = lines[index];
-        pushLine(rows, file, arrangement, piecesOf('context', oldNumber, text, null), piecesOf('context', newNumber, text, null));
-      }
-    } else {
-      yield* pushChange(rows, file, lines.slice(at, end), arrangement);
-    }
-    at = end;
-  }
+	for (let at = 0; at < lines.length; ) {
+		yield;
+		const end = runEnd(lines, at);
+		if (lines[at].kind === "context") {
+			const fold = `${key}:${at}`;
+			const folded = arrangement.unfolded.has(fold)
+				? null
+				: foldOf(at, end, lines.length);
+			for (let index = at; index < end; index += 1) {
+				if (index === folded?.from)
+					rows.push({
+						type: "fold",
+						file,
+						key: fold,
+						count: folded.to - folded.from,
+					});
+				if (folded && index >= folded.from && index < folded.to) continue;
+				if (index % AT_ONCE === 0) yield;
+				const { text, oldNumber, newNumber } = lines[index];
+				pushLine(
+					rows,
+					file,
+					arrangement,
+					piecesOf("context", oldNumber, text, null),
+					piecesOf("context", newNumber, text, null),
+				);
+			}
+		} else {
+			yield* pushChange(rows, file, lines.slice(at, end), arrangement);
+		}
+		at = end;
+	}
 }
 
 /**
@@ -182,10 +228,11 @@ function* pushHunk(rows, file, key, lines, arrangement) {
  * @param {number} at
  */
 function runEnd(lines, at) {
-  const isContext = lines[at].kind === 'context';
-  let end = at;
-  while (end < lines.length && (lines[end].kind === 'context') === isContext) end += 1;
-  return end;
+	const isContext = lines[at].kind === "context";
+	let end = at;
+	while (end < lines.length && (lines[end].kind === "context") === isContext)
+		end += 1;
+	return end;
 }
 
 /**
@@ -194,9 +241,9 @@ function runEnd(lines, at) {
  * @param {number} length
  */
 function foldOf(at, end, length) {
-  const from = at === 0 ? at : at + AROUND;
-  const to = end === length ? end : end - AROUND;
-  return to - from >= WORTH_FOLDING ? { from, to } : null;
+	const from = at === 0 ? at : at + AROUND;
+	const to = end === length ? end : end - AROUND;
+	return to - from >= WORTH_FOLDING ? { from, to } : null;
 }
 
 /**
@@ -208,38 +255,58 @@ function foldOf(at, end, length) {
  * @returns {Generator<void, void, void>}
  */
 function* pushChange(rows, file, lines, arrangement) {
-  const removed = lines.filter((line) => line.kind === 'remove');
-  const added = lines.filter((line) => line.kind === 'add');
-  const notes = notesOf(lines);
-  const isPaired = removed.length === added.length;
-  /** @type {(line: DiffLine | undefined, at: number) => Cell[]} */
-  const cells = (line, at) => {
-    if (!line) return [];
-    const isAdded = line.kind === 'add';
-    const changed = isPaired ? differing(removed[at].text, added[at].text) : null;
-    return piecesOf(isAdded ? 'add' : 'remove', line.oldNumber ?? line.newNumber, line.text, changed && changed[isAdded ? 'right' : 'left']);
-  };
-  const pushNotes = (/** @type {DiffLine | undefined} */ line) => {
-    for (const note of notes.get(line) ?? []) pushText(rows, file, note, line?.kind);
-  };
-  pushNotes(undefined);
-  if (arrangement.isSplit) {
-    for (let at = 0; at < Math.max(removed.length, added.length); at += 1) {
-      if (at % AT_ONCE === 0) yield;
-      pushLine(rows, file, arrangement, cells(removed[at], at), cells(added[at], at));
-      if (removed[at]) pushNotes(removed[at]);
-      if (added[at]) pushNotes(added[at]);
-    }
-    return;
-  }
-  for (const side of [removed, added]) {
-    for (let at = 0; at < side.length; at += 1) {
-      if (at % AT_ONCE === 0) yield;
-      const own = cells(side[at], at);
-      pushLine(rows, file, arrangement, side === removed ? own : [], side === added ? own : []);
-      pushNotes(side[at]);
-    }
-  }
+	const removed = lines.filter((line) => line.kind === "remove");
+	const added = lines.filter((line) => line.kind === "add");
+	const notes = notesOf(lines);
+	const isPaired = removed.length === added.length;
+	/** @type {(line: DiffLine | undefined, at: number) => Cell[]} */
+	const cells = (line, at) => {
+		if (!line) return [];
+		const isAdded = line.kind === "add";
+		const changed = isPaired
+			? differing(removed[at].text, added[at].text)
+			: null;
+		return piecesOf(
+			isAdded ? "add" : "remove",
+			line.oldNumber ?? line.newNumber,
+			line.text,
+			changed?.[isAdded ? "right" : "left"] ?? null,
+		);
+	};
+	const pushNotes = (/** @type {DiffLine | undefined} */ line) => {
+		for (const note of notes.get(line) ?? [])
+			pushText(rows, file, note, line?.kind);
+	};
+	pushNotes(undefined);
+	if (arrangement.isSplit) {
+		for (let at = 0; at < Math.max(removed.length, added.length); at += 1) {
+			if (at % AT_ONCE === 0) yield;
+			pushLine(
+				rows,
+				file,
+				arrangement,
+				cells(removed[at], at),
+				cells(added[at], at),
+			);
+			if (removed[at]) pushNotes(removed[at]);
+			if (added[at]) pushNotes(added[at]);
+		}
+		return;
+	}
+	for (const side of [removed, added]) {
+		for (let at = 0; at < side.length; at += 1) {
+			if (at % AT_ONCE === 0) yield;
+			const own = cells(side[at], at);
+			pushLine(
+				rows,
+				file,
+				arrangement,
+				side === removed ? own : [],
+				side === added ? own : [],
+			);
+			pushNotes(side[at]);
+		}
+	}
 }
 
 /**
@@ -247,15 +314,16 @@ function* pushChange(rows, file, lines, arrangement) {
  * @param {DiffLine[]} lines
  */
 function notesOf(lines) {
-  /** @type {Map<DiffLine | undefined, string[]>} */
-  const notes = new Map();
-  /** @type {DiffLine | undefined} */
-  let before;
-  for (const line of lines) {
-    if (line.kind === 'note') notes.set(before, [...(notes.get(before) ?? []), `\\${line.text}`]);
-    else before = line;
-  }
-  return notes;
+	/** @type {Map<DiffLine | undefined, string[]>} */
+	const notes = new Map();
+	/** @type {DiffLine | undefined} */
+	let before;
+	for (const line of lines) {
+		if (line.kind === "note")
+			notes.set(before, [...(notes.get(before) ?? []), `\\${line.text}`]);
+		else before = line;
+	}
+	return notes;
 }
 
 /**
@@ -266,16 +334,26 @@ function notesOf(lines) {
  * @param {Cell[]} right
  */
 function pushLine(rows, file, arrangement, left, right) {
-  if (arrangement.isSplit) {
-    for (let at = 0; at < Math.max(left.length, right.length); at += 1) {
-      rows.push({ type: 'pair', file, left: left[at] ?? null, right: right[at] ?? null });
-    }
-    return;
-  }
-  const cells = left.length > 0 ? left : right;
-  cells.forEach((cell, at) => rows.push({
-    type: 'line', file, cell, old: at === 0 ? left[0]?.number ?? null : null, new: at === 0 ? right[0]?.number ?? null : null,
-  }));
+	if (arrangement.isSplit) {
+		for (let at = 0; at < Math.max(left.length, right.length); at += 1) {
+			rows.push({
+				type: "pair",
+				file,
+				left: left[at] ?? null,
+				right: right[at] ?? null,
+			});
+		}
+		return;
+	}
+	const cells = left.length > 0 ? left : right;
+	for (const [at, cell] of cells.entries())
+		rows.push({
+			type: "line",
+			file,
+			cell,
+			old: at === 0 ? (left[0]?.number ?? null) : null,
+			new: at === 0 ? (right[0]?.number ?? null) : null,
+		});
 }
 
 /**
@@ -286,13 +364,21 @@ function pushLine(rows, file, arrangement, left, right) {
  * @returns {Cell[]}
  */
 function piecesOf(kind, number, text, changed) {
-  if (text.length <= PIECE) return [{ kind, number, text, from: 0, length: text.length, changed }];
-  let from = 0;
-  return cuts(text).map((end) => {
-    const piece = { kind, number, text: text.slice(from, end), from, length: text.length, changed: null };
-    from = end;
-    return piece;
-  });
+	if (text.length <= PIECE)
+		return [{ kind, number, text, from: 0, length: text.length, changed }];
+	let from = 0;
+	return cuts(text).map((end) => {
+		const piece = {
+			kind,
+			number,
+			text: text.slice(from, end),
+			from,
+			length: text.length,
+			changed: null,
+		};
+		from = end;
+		return piece;
+	});
 }
 
 /**
@@ -302,20 +388,27 @@ function piecesOf(kind, number, text, changed) {
  * @returns {{ left: [number, number], right: [number, number] } | null}
  */
 function differing(left, right) {
-  if (Math.max(left.length, right.length) > LONGEST_COMPARED) return null;
-  const shorter = Math.min(left.length, right.length);
-  let head = 0;
-  while (head < shorter && left[head] === right[head]) head += 1;
-  let tail = 0;
-  while (tail < shorter - head && left[left.length - 1 - tail] === right[right.length - 1 - tail]) tail += 1;
-  // Not inside a character of two code units.
-  if (head > 0 && isLow(left.charCodeAt(head))) head -= 1;
-  if (tail > 0 && isLow(left.charCodeAt(left.length - tail))) tail -= 1;
-  if ((head + tail) * 3 < shorter) return null;
-  return { left: [head, left.length - tail], right: [head, right.length - tail] };
+	if (Math.max(left.length, right.length) > LONGEST_COMPARED) return null;
+	const shorter = Math.min(left.length, right.length);
+	let head = 0;
+	while (head < shorter && left[head] === right[head]) head += 1;
+	let tail = 0;
+	while (
+		tail < shorter - head &&
+		left[left.length - 1 - tail] === right[right.length - 1 - tail]
+	)
+		tail += 1;
+	// Not inside a character of two code units.
+	if (head > 0 && isLow(left.charCodeAt(head))) head -= 1;
+	if (tail > 0 && isLow(left.charCodeAt(left.length - tail))) tail -= 1;
+	if ((head + tail) * 3 < shorter) return null;
+	return {
+		left: [head, left.length - tail],
+		right: [head, right.length - tail],
+	};
 }
 
 /** @param {number} code */
 function isLow(code) {
-  return code >= 0xdc00 && code < 0xe000;
+	return code >= 0xdc00 && code < 0xe000;
 }

@@ -1,23 +1,31 @@
 // One request, complete, and the decision about it.
 
-import { texts } from '../texts.js';
-import { announce, toast } from '../ui/announce.js';
-import { dateTime, timeLeft } from '../ui/clock.js';
-import { closeDialogs, isDialogOpen } from '../ui/dialog.js';
-import { el, fill } from '../ui/dom.js';
-import { finder } from '../ui/finder.js';
-import { icon } from '../ui/icons.js';
-import { markedName } from '../ui/marked.js';
-import { Problem } from '../core/problem.js';
-import { saveFile } from '../ui/save.js';
-import { copyButton, emptyPage, facts, iconButton, linkButton, note, waiting } from '../ui/parts.js';
-import { artifactOf, kindOf } from '../ui/summary.js';
-import { whoAsks } from '../ui/who.js';
-import { problemText } from '../texts/problems.js';
-import { contentView } from './content.js';
-import { decisionBar } from './decide.js';
-import { decisionFacts, outcomeBar } from './outcome.js';
-import { strangeDevices, warnings } from './warnings.js';
+import { Problem } from "../core/problem.js";
+import { problemText } from "../texts/problems.js";
+import { texts } from "../texts.js";
+import { announce, toast } from "../ui/announce.js";
+import { dateTime, timeLeft } from "../ui/clock.js";
+import { closeDialogs, isDialogOpen } from "../ui/dialog.js";
+import { el, fill } from "../ui/dom.js";
+import { finder } from "../ui/finder.js";
+import { icon } from "../ui/icons.js";
+import { markedName } from "../ui/marked.js";
+import {
+	copyButton,
+	emptyPage,
+	facts,
+	iconButton,
+	linkButton,
+	note,
+	waiting,
+} from "../ui/parts.js";
+import { saveFile } from "../ui/save.js";
+import { artifactOf, kindOf } from "../ui/summary.js";
+import { whoAsks } from "../ui/who.js";
+import { contentView } from "./content.js";
+import { decisionBar } from "./decide.js";
+import { decisionFacts, outcomeBar } from "./outcome.js";
+import { strangeDevices, warnings } from "./warnings.js";
 
 /** @typedef {import('../core/types.js').Item} Item */
 /** @typedef {import('../core/types.js').Artifact} Artifact */
@@ -32,165 +40,241 @@ const PAGE = 200;
  * @returns {Promise<import('../ui/view.js').View>}
  */
 export async function view({ approver, args, go }) {
-  const [requestId] = args;
-  const element = el('div', { class: 'page request' });
-  let isSettled = false;
-  let turn = 0;
-  /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let timer;
-  /** @type {Item | null} */
-  let shown = null;
-  /** @type {import('./content.js').Content | null} */
-  let content = null;
-  /** @type {ReturnType<typeof decisionBar> | null} */
-  let bar = null;
-  const side = el('div', { class: 'request-side' });
-  const details = el('div', null);
-  /** @type {Item | null} */
-  let past = null;
-  const find = finder(() => content?.searchable ?? null);
-  const findButton = iconButton(texts.request.find, 'search', find.open);
+	const [requestId] = args;
+	const element = el("div", { class: "page request" });
+	let isSettled = false;
+	let turn = 0;
+	/** @type {ReturnType<typeof setTimeout> | undefined} */
+	let timer;
+	/** @type {Item | null} */
+	let shown = null;
+	/** @type {import('./content.js').Content | null} */
+	let content = null;
+	/** @type {ReturnType<typeof decisionBar> | null} */
+	let bar = null;
+	const side = el("div", { class: "request-side" });
+	const details = el("div", null);
+	/** @type {Item | null} */
+	let past = null;
+	const find = finder(() => content?.searchable ?? null);
+	const findButton = iconButton(texts.request.find, "search", find.open);
 
-  const neighbour = (/** @type {number} */ step) => {
-    const waits = approver.inbox.value.items.filter((item) => item.state === 'pending' || item.requestId === requestId);
-    const at = waits.findIndex((item) => item.requestId === requestId);
-    const other = at >= 0 ? waits[at + step] : waits[0];
-    return other ? `#/request/${encodeURIComponent(other.requestId)}` : null;
-  };
+	const neighbour = (/** @type {number} */ step) => {
+		const waits = approver.inbox.value.items.filter(
+			(item) => item.state === "pending" || item.requestId === requestId,
+		);
+		const at = waits.findIndex((item) => item.requestId === requestId);
+		const other = at >= 0 ? waits[at + step] : waits[0];
+		return other ? `#/request/${encodeURIComponent(other.requestId)}` : null;
+	};
 
-  const update = () => {
-    const item = approver.item(requestId) ?? past;
-    if (item === shown && shown) return;
-    if (!item) {
-      if (!shown) fill(element, approver.inbox.value.isLoaded ? gone() : waiting());
-      return;
-    }
-    fill(details, facts([...itemFacts(item), ...artifactFacts(artifactOf(item)), ...decisionFacts(item.decision)]));
-    if (!shown || shown.content !== item.content) open(item);
-    if (shown && shown.state !== item.state && item.state !== 'pending' && item.state !== 'deciding') announce(stateText(item));
-    shown = item;
-    showSide(item);
-  };
+	const update = () => {
+		const item = approver.item(requestId) ?? past;
+		if (item === shown && shown) return;
+		if (!item) {
+			if (!shown)
+				fill(element, approver.inbox.value.isLoaded ? gone() : waiting());
+			return;
+		}
+		fill(
+			details,
+			facts([
+				...itemFacts(item),
+				...artifactFacts(artifactOf(item)),
+				...decisionFacts(item.decision),
+			]),
+		);
+		if (!shown || shown.content !== item.content) open(item);
+		if (
+			shown &&
+			shown.state !== item.state &&
+			item.state !== "pending" &&
+			item.state !== "deciding"
+		)
+			announce(stateText(item));
+		shown = item;
+		showSide(item);
+	};
 
-  const open = (/** @type {Item} */ item) => {
-    const artifact = artifactOf(item);
-    content?.dispose();
-    [content, bar, isSettled] = [null, null, false];
-    findButton.hidden = true;
-    turn += 1;
-    closeDialogs();
-    fill(side);
-    const isLate = element.isConnected && document.activeElement === document.body;
-    // The field in which somebody may be typing stays where it is, and keeps the focus.
-    if (find.element.parentElement !== element) fill(element, find.element, side);
-    for (const child of [...element.children]) if (child !== find.element && child !== side) child.remove();
-    find.element.before(head(item, artifact));
-    // It came after the view: the focus waits for it.
-    if (isLate) element.querySelector('h1')?.focus({ preventScroll: true });
-    if (artifact) showArtifact(artifact, item);
-    else {
-      side.before(unopened(item), el('section', { class: 'card card-body' }, details));
-      settle();
-    }
-  };
+	const open = (/** @type {Item} */ item) => {
+		const artifact = artifactOf(item);
+		content?.dispose();
+		[content, bar, isSettled] = [null, null, false];
+		findButton.hidden = true;
+		turn += 1;
+		closeDialogs();
+		fill(side);
+		const isLate =
+			element.isConnected && document.activeElement === document.body;
+		// The field in which somebody may be typing stays where it is, and keeps the focus.
+		if (find.element.parentElement !== element)
+			fill(element, find.element, side);
+		for (const child of [...element.children])
+			if (child !== find.element && child !== side) child.remove();
+		find.element.before(head(item, artifact));
+		// It came after the view: the focus waits for it.
+		if (isLate) element.querySelector("h1")?.focus({ preventScroll: true });
+		if (artifact) showArtifact(artifact, item);
+		else {
+			side.before(
+				unopened(item),
+				el("section", { class: "card card-body" }, details),
+			);
+			settle();
+		}
+	};
 
-  const showArtifact = async (/** @type {Artifact} */ artifact, /** @type {Item} */ item) => {
-    const mine = turn;
-    for (const warning of [strangeDevices(item), warnings(artifact)]) if (warning) side.before(warning);
-    const made = await contentView(artifact);
-    if (mine !== turn) return made.dispose();
-    content = made;
-    element.classList.toggle('roomy', made.wide);
-    findButton.hidden = made.searchable === null;
-    side.before(made.element, el('details', { class: 'card details', open: true }, el('summary', null, texts.request.details),
-      el('div', { class: 'card-body' }, details, el('div', { class: 'row' }, copyButton(made.text, texts.request.copyContent)))));
-    made.start();
-    settle();
-  };
+	const showArtifact = async (
+		/** @type {Artifact} */ artifact,
+		/** @type {Item} */ item,
+	) => {
+		const mine = turn;
+		for (const warning of [strangeDevices(item), warnings(artifact)])
+			if (warning) side.before(warning);
+		const made = await contentView(artifact);
+		if (mine !== turn) return made.dispose();
+		content = made;
+		element.classList.toggle("roomy", made.wide);
+		findButton.hidden = made.searchable === null;
+		side.before(
+			made.element,
+			el(
+				"details",
+				{ class: "card details", open: true },
+				el("summary", null, texts.request.details),
+				el(
+					"div",
+					{ class: "card-body" },
+					details,
+					el(
+						"div",
+						{ class: "row" },
+						copyButton(made.text, texts.request.copyContent),
+					),
+				),
+			),
+		);
+		made.start();
+		settle();
+	};
 
-  const settle = () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => {
-      isSettled = true;
-      bar?.element.removeAttribute('inert');
-    }, SETTLE_MS);
-  };
+	const settle = () => {
+		clearTimeout(timer);
+		timer = setTimeout(() => {
+			isSettled = true;
+			bar?.element.removeAttribute("inert");
+		}, SETTLE_MS);
+	};
 
-  const showSide = (/** @type {Item} */ item) => {
-    // The buttons show that it is being sent, and stay if that fails.
-    if (item.state === 'deciding' && bar) return;
-    element.classList.toggle('ended', item.state !== 'pending');
-    if (item.state !== 'pending') {
-      bar = null;
-      // The focus must not vanish with the buttons, or with the dialog in which it was decided.
-      const hadFocus = side.contains(document.activeElement) || document.activeElement === document.body || isDialogOpen();
-      closeDialogs();
-      const outcome = outcomeBar(item, item === past ? null : neighbour(1) ?? neighbour(-1), save);
-      fill(side, outcome);
-      if (hadFocus && item !== past) requestAnimationFrame(() => outcome.focus({ preventScroll: true }));
-      return;
-    }
-    if (bar) return;
-    bar = decisionBar(item, (choice) => approver.decide(item, choice));
-    bar.element.toggleAttribute('inert', !isSettled);
-    fill(side, bar.element);
-  };
+	const showSide = (/** @type {Item} */ item) => {
+		// The buttons show that it is being sent, and stay if that fails.
+		if (item.state === "deciding" && bar) return;
+		element.classList.toggle("ended", item.state !== "pending");
+		if (item.state !== "pending") {
+			bar = null;
+			// The focus must not vanish with the buttons, or with the dialog in which it was decided.
+			const hadFocus =
+				side.contains(document.activeElement) ||
+				document.activeElement === document.body ||
+				isDialogOpen();
+			closeDialogs();
+			const outcome = outcomeBar(
+				item,
+				item === past ? null : (neighbour(1) ?? neighbour(-1)),
+				save,
+			);
+			fill(side, outcome);
+			if (hadFocus && item !== past)
+				requestAnimationFrame(() => outcome.focus({ preventScroll: true }));
+			return;
+		}
+		if (bar) return;
+		bar = decisionBar(item, (choice) => approver.decide(item, choice));
+		bar.element.toggleAttribute("inert", !isSettled);
+		fill(side, bar.element);
+	};
 
-  const save = async () => {
-    const file = await approver.exportDecision(requestId);
-    saveFile(file.name, file.text);
-    toast(texts.history.saved(file.name));
-  };
-  const settled = (/** @type {() => void} */ act) => () => {
-    if (isSettled && shown?.state === 'pending') act();
-  };
-  if (!approver.item(requestId)) {
-    past = await findPast(approver, requestId);
-  }
-  approver.attend(requestId);
-  const end = approver.inbox.subscribe(update);
-  const move = (/** @type {number} */ step) => {
-    const other = neighbour(step);
-    if (other) go(other);
-  };
-  return {
-    title: shown ? kindOf(artifactOf(shown)).label : texts.kinds.other,
-    element,
-    wide: true,
-    keys: {
-      a: settled(() => bar?.approve()),
-      r: settled(() => bar?.reject()),
-      j: () => move(1),
-      k: () => move(-1),
-      u: () => go('#/inbox'),
-      '/': () => {
-        if (content?.searchable) find.open();
-      },
-    },
-    dispose: () => {
-      end();
-      clearTimeout(timer);
-      turn += 1;
-      approver.attend(null);
-      content?.dispose();
-    },
-  };
+	const save = async () => {
+		const file = await approver.exportDecision(requestId);
+		saveFile(file.name, file.text);
+		toast(texts.history.saved(file.name));
+	};
+	const settled = (/** @type {() => void} */ act) => () => {
+		if (isSettled && shown?.state === "pending") act();
+	};
+	if (!approver.item(requestId)) {
+		past = await findPast(approver, requestId);
+	}
+	approver.attend(requestId);
+	const end = approver.inbox.subscribe(update);
+	const move = (/** @type {number} */ step) => {
+		const other = neighbour(step);
+		if (other) go(other);
+	};
+	return {
+		title: shown ? kindOf(artifactOf(shown)).label : texts.kinds.other,
+		element,
+		wide: true,
+		keys: {
+			a: settled(() => bar?.approve()),
+			r: settled(() => bar?.reject()),
+			j: () => move(1),
+			k: () => move(-1),
+			u: () => go("#/inbox"),
+			"/": () => {
+				if (content?.searchable) find.open();
+			},
+		},
+		dispose: () => {
+			end();
+			clearTimeout(timer);
+			turn += 1;
+			approver.attend(null);
+			content?.dispose();
+		},
+	};
 
-  /**
-   * @param {Item} item
-   * @param {Artifact | null} artifact
-   */
-  function head(item, artifact) {
-    const kind = kindOf(artifact);
-    return el('header', { class: 'request-head' },
-      el('a', { class: 'back', href: '#/inbox' }, icon('back', 'small'), texts.inbox.title),
-      el('div', { class: 'row' },
-        el('span', { class: ['sign', !artifact && 'warn'] }, icon(kind.icon)),
-        el('div', { class: 'entry-main' }, el('h1', { tabindex: '-1' }, kind.label),
-          el('p', { class: 'entry-line' }, el('span', null, whoAsks(item)), artifact && el('span', null, markedName(artifact.repository)))),
-        findButton,
-        item.state === 'pending' && el('span', { class: 'chip clock' }, icon('clock', 'small'), timeLeft(item.expiresAt))));
-  }
+	/**
+	 * @param {Item} item
+	 * @param {Artifact | null} artifact
+	 */
+	function head(item, artifact) {
+		const kind = kindOf(artifact);
+		return el(
+			"header",
+			{ class: "request-head" },
+			el(
+				"a",
+				{ class: "back", href: "#/inbox" },
+				icon("back", "small"),
+				texts.inbox.title,
+			),
+			el(
+				"div",
+				{ class: "row" },
+				el("span", { class: ["sign", !artifact && "warn"] }, icon(kind.icon)),
+				el(
+					"div",
+					{ class: "entry-main" },
+					el("h1", { tabindex: "-1" }, kind.label),
+					el(
+						"p",
+						{ class: "entry-line" },
+						el("span", null, whoAsks(item)),
+						artifact && el("span", null, markedName(artifact.repository)),
+					),
+				),
+				findButton,
+				item.state === "pending" &&
+					el(
+						"span",
+						{ class: "chip clock" },
+						icon("clock", "small"),
+						timeLeft(item.expiresAt),
+					),
+			),
+		);
+	}
 }
 
 /**
@@ -199,16 +283,16 @@ export async function view({ approver, args, go }) {
  * @returns {Promise<Item | null>}
  */
 async function findPast(approver, requestId) {
-  /** @type {string | null} */
-  let before = null;
-  for (;;) {
-    /** @type {import('../core/types.js').HistoryEntry[]} */
-    const entries = await approver.history(before, PAGE).catch(() => []);
-    const found = entries.find((one) => one.requestId === requestId);
-    if (found) return pastItem(found);
-    if (entries.length < PAGE) return null;
-    before = entries[entries.length - 1].decidedAt;
-  }
+	/** @type {string | null} */
+	let before = null;
+	for (;;) {
+		/** @type {import('../core/types.js').HistoryEntry[]} */
+		const entries = await approver.history(before, PAGE).catch(() => []);
+		const found = entries.find((one) => one.requestId === requestId);
+		if (found) return pastItem(found);
+		if (entries.length < PAGE) return null;
+		before = entries[entries.length - 1].decidedAt;
+	}
 }
 
 /**
@@ -217,31 +301,71 @@ async function findPast(approver, requestId) {
  * @returns {Item}
  */
 function pastItem(entry) {
-  const { requestId, state, enforcerId, label, artifactType, decision, artifact } = entry;
-  return {
-    requestId, state, enforcerId, label, artifactType, decision,
-    msgId: '', isPaired: true, artifactHash: artifact?.hash ?? null, repoRef: '', expiresAt: null, receivedAt: null, withdrawalReason: null,
-    content: artifact ? { opened: true, artifact } : { opened: false, problem: Problem.of('nothingToSave', {}) }, strangers: [],
-  };
+	const {
+		requestId,
+		state,
+		enforcerId,
+		label,
+		artifactType,
+		decision,
+		artifact,
+	} = entry;
+	return {
+		requestId,
+		state,
+		enforcerId,
+		label,
+		artifactType,
+		decision,
+		msgId: "",
+		isPaired: true,
+		artifactHash: artifact?.hash ?? null,
+		repoRef: "",
+		expiresAt: null,
+		receivedAt: null,
+		withdrawalReason: null,
+		content: artifact
+			? { opened: true, artifact }
+			: { opened: false, problem: Problem.of("nothingToSave", {}) },
+		strangers: [],
+	};
 }
 
 /** @param {Item} item */
 function stateText(item) {
-  return item.decision ? `${texts.verdicts[item.decision.verdict]}: ${texts.states[item.state]}` : texts.states[item.state];
+	return item.decision
+		? `${texts.verdicts[item.decision.verdict]}: ${texts.states[item.state]}`
+		: texts.states[item.state];
 }
 
 function gone() {
-  const { title, text, action } = texts.request.gone;
-  return emptyPage('inbox', title, text, linkButton(action, '#/inbox', 'primary'));
+	const { title, text, action } = texts.request.gone;
+	return emptyPage(
+		"inbox",
+		title,
+		text,
+		linkButton(action, "#/inbox", "primary"),
+	);
 }
 
 /** @param {Item} item */
 function unopened(item) {
-  if (item.state !== 'pending') return note('info', texts.request.neverOpened);
-  const problem = item.content.opened ? null : item.content.problem;
-  return note('bad', el('strong', null, texts.request.unopened), problem && el('p', null, problemText(problem)),
-    el('p', null, item.artifactHash === null ? texts.request.notRejectable : texts.request.unopenedText),
-    problem?.code === 'notPaired' && el('p', null, el('a', { href: '#/pair' }, texts.request.pairHint)));
+	if (item.state !== "pending") return note("info", texts.request.neverOpened);
+	const problem = item.content.opened ? null : item.content.problem;
+	return note(
+		"bad",
+		el("strong", null, texts.request.unopened),
+		problem && el("p", null, problemText(problem)),
+		el(
+			"p",
+			null,
+			item.artifactHash === null
+				? texts.request.notRejectable
+				: texts.request.unopenedText,
+		),
+		problem?.code === "notPaired" &&
+			el("p", null, el("a", { href: "#/pair" }, texts.request.pairHint)),
+	);
 }
 
 /**
@@ -249,13 +373,27 @@ function unopened(item) {
  * @returns {[string, import('../ui/dom.js').Child | import('../ui/dom.js').Child[]][]}
  */
 function itemFacts(item) {
-  const { facts: names } = texts.request;
-  return [
-    [names.who, el('span', null, whoAsks(item))],
-    ...(item.expiresAt ? [/** @type {[string, string]} */ ([names.ends, dateTime(item.expiresAt)])] : []),
-    [names.id, el('code', null, markedName(item.requestId))],
-    ...(item.artifactHash ? [/** @type {[string, HTMLElement]} */ ([names.hash, el('code', null, item.artifactHash)])] : []),
-  ];
+	const { facts: names } = texts.request;
+	return [
+		[names.who, el("span", null, whoAsks(item))],
+		...(item.expiresAt
+			? [
+					/** @type {[string, string]} */ ([
+						names.ends,
+						dateTime(item.expiresAt),
+					]),
+				]
+			: []),
+		[names.id, el("code", null, markedName(item.requestId))],
+		...(item.artifactHash
+			? [
+					/** @type {[string, HTMLElement]} */ ([
+						names.hash,
+						el("code", null, item.artifactHash),
+					]),
+				]
+			: []),
+	];
 }
 
 /**
@@ -263,12 +401,18 @@ function itemFacts(item) {
  * @returns {([string, import('../ui/dom.js').Child | import('../ui/dom.js').Child[]] | false)[]}
  */
 function artifactFacts(artifact) {
-  if (!artifact) return [];
-  const { facts: names } = texts.request;
-  return [
-    [names.repo, el('span', null, markedName(artifact.repository))],
-    artifact.baseRevision !== null && [names.revision, el('code', null, markedName(artifact.baseRevision))],
-    artifact.sessionId !== null && [names.session, el('code', null, markedName(artifact.sessionId))],
-    [names.asked, dateTime(artifact.createdAt)],
-  ];
+	if (!artifact) return [];
+	const { facts: names } = texts.request;
+	return [
+		[names.repo, el("span", null, markedName(artifact.repository))],
+		artifact.baseRevision !== null && [
+			names.revision,
+			el("code", null, markedName(artifact.baseRevision)),
+		],
+		artifact.sessionId !== null && [
+			names.session,
+			el("code", null, markedName(artifact.sessionId)),
+		],
+		[names.asked, dateTime(artifact.createdAt)],
+	];
 }
