@@ -3,14 +3,14 @@
 --   psql -v owner=cs_owner -v application=cs_app -v reader=cs_reader -v tenants=TENANT,TENANT \
 --        -f deploy/roles.sql postgres://ADMINISTRATOR@HOST/DATABASE
 --
--- Run it before the first migration, and again after every one; again with another reader for each further reader. Twice is
--- no harm, nor are nodes that run meanwhile. Run it as a superuser, or always as the same role that may create roles and owns
+-- Run it before the first migration, and again after every one; again with another reader for each further reader. It
+-- can be repeated, also while nodes run. Run it as a superuser, or always as the same role that may create roles and owns
 -- the database. The database is Countersign's own: every table, domain and function in its schema public goes to the owner. Roles are
 -- made without a password: \password sets one.
 --
 -- tenants: those the reader is confined to, separated by commas; * for all of them; by default none.
 -- keep_history, keep_audit: for how long exchanges with their history, and the audit, are kept at least, whatever a node's
---   configuration says: a node that somebody has taken over cannot remove what is younger. At first 90 and 400 days, as
+--   configuration says: a node that somebody has taken over cannot remove younger rows. At first 90 and 400 days, as
 --   retention.exchange_seconds and retention.audit_seconds are by default; later runs leave them as they are unless given.
 
 \set ON_ERROR_STOP on
@@ -40,14 +40,14 @@
 \endif
 
 begin;
--- Policies need their tables for an instant; whoever must wait for long holds up everyone behind.
+-- Policies lock their tables for an instant. A long wait for a lock would block every later statement.
 set lock_timeout = '5s';
 
 select format('create role %I login', r.name)
   from (values (:'owner'), (:'application'), (:'reader')) as r (name)
  where not exists (select from pg_roles p where p.rolname = r.name)
 \gexec
--- Whoever is no superuser must have the owner's rights to give it tables. Having made it is not enough.
+-- A role that is no superuser needs the owner's rights to give it tables. Having created it is not enough.
 select format('grant %I to current_user', :'owner')
  where not pg_has_role(current_user, :'owner', 'usage')
 \gexec
@@ -64,7 +64,7 @@ select c.relname as name, c.relkind = 'v' as is_view, pg_get_userbyid(c.relowner
  where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p', 'v')
    and not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid and d.deptype = 'e');
 
--- The owner: it migrates, and row-level security does not bind it.
+-- The owner migrates. Row-level security does not apply to it.
 select format('alter table public.%I owner to %I', t.name, :'owner')
   from our_tables t
  where t.owner <> :'owner'
@@ -86,8 +86,8 @@ select format('alter function %s owner to %I', f.name, :'owner')
  where f.owner <> :'owner'
 \gexec
 
--- The application: what the nodes' statements need, and nothing more. History and audit it may only add to: they are
--- forgotten by functions that have their owner's rights and keep what is younger than the floors below.
+-- The application has only the rights that the nodes' statements need. It may only add to history and audit. Functions with
+-- the owner's rights delete from them, and keep rows that are younger than the floors below.
 select format('revoke all on public.%I from %I', t.name, :'application') from our_tables t
 \gexec
 select format('grant %s on public.%I to %I',
@@ -104,7 +104,7 @@ select format('revoke all on function %s from public', f.name) from our_function
 \gexec
 select format('grant execute on function %s to %I', f.name, :'application') from our_functions f
 \gexec
--- What the next migration adds, so that nodes can use it at once.
+-- For the objects of the next migration, so that nodes can use them at once.
 alter default privileges for role :"owner" in schema public
     grant select, insert, update, delete on tables to :"application";
 alter default privileges for role :"owner" revoke execute on functions from public;
@@ -119,8 +119,8 @@ select format('insert into public.retention_floors as f (history, keep) values (
  where t.name = 'retention_floors'
 \gexec
 
--- The reader: the views and what they read, the events and the audit; no payload, no hash of a secret. Hence a list, and
--- nothing by default.
+-- The reader sees the views and their tables, the events and the audit; no payload, no hash of a secret. So tables are listed,
+-- and it has no rights by default.
 create temporary table history as
 select t.name, t.is_view
   from our_tables t
@@ -130,9 +130,9 @@ select format('revoke all on public.%I from %I', t.name, :'reader') from our_tab
 \gexec
 commit;
 
--- Its tenants. One policy lets it see rows, whatever its session sets or does not; the other, which nothing gets around, only
--- these. What an earlier run said goes first. Each statement is a transaction, since one that holds several tables could
--- deadlock with a node. Until all are in place the reader may read nothing.
+-- The reader's tenants. One policy lets it see rows, independently of its session's settings. The other, a restrictive one,
+-- limits it to its tenants. Policies of an earlier run are dropped first. Each statement is a transaction, since one that holds
+-- several tables could deadlock with a node. Until all are in place the reader may read nothing.
 select format('drop policy %I on public.%I', p.policyname, p.tablename)
   from pg_policies p
  where p.schemaname = 'public' and p.roles = array[:'reader'::name]

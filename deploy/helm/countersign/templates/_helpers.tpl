@@ -26,7 +26,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{ .Values.serviceAccount.name | default (ternary (include "countersign.name" .) "default" .Values.serviceAccount.create) }}
 {{- end }}
 
-{{- /* Nothing is written, nothing gained, nobody is root. */ -}}
+{{- /* Read-only, without further privileges, not root. */ -}}
 {{- define "countersign.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 10001
@@ -41,7 +41,7 @@ readOnlyRootFilesystem: true
 capabilities: { drop: [ALL] }
 {{- end }}
 
-{{- /* Keys of the configuration as variables. What is no string is written as JSON, which the configuration reads. */ -}}
+{{- /* Keys of the configuration as variables. Values other than strings are written as JSON, which the configuration reads. */ -}}
 {{- define "countersign.config" -}}
 {{- range $section, $keys := .Values.config }}
 {{- range $key, $value := $keys }}
