@@ -34,7 +34,7 @@ mod tls;
 
 pub use self::auth::Auth;
 pub use self::load::ConfigError;
-pub use self::notifications::Notifications;
+pub use self::notifications::{MAX_RETRY_SECONDS, Notifications};
 pub use self::oidc::Oidc;
 pub use self::page::Page;
 pub use self::secret::Secret;
@@ -101,7 +101,6 @@ section! {
         acquire_timeout_ms: u64 = 2_000,
         statement_timeout_ms: u64 = 5_000,
         lock_timeout_ms: u64 = 2_000,
-        idle_in_transaction_timeout_ms: u64 = 10_000,
         /// How long a connection is used, give or take a fifth.
         connection_max_age_seconds: u64 = 1_800,
         statement_cache: usize = 100,
@@ -320,15 +319,12 @@ section! {
         guesses_per_principal: u32 = 10,
         /// Wrong codes per minute in a tenant before everyone who entered a wrong one must wait.
         guesses_per_tenant: u32 = 100,
-        /// How long an attempt at pairing is kept.
-        keep_seconds: u64 = 24 * 3_600,
     }
 }
 
 section! {
     /// `[presence]`: which enforcers are online.
     Presence {
-        call_seconds: u64 = 600,
         /// How often a node records the calls it has served.
         write_seconds: u64 = 15,
         /// Most enforcers in a list: the most recently seen.

@@ -7,6 +7,9 @@ use super::ConfigError;
 use super::load::require;
 use super::tls::networks;
 
+/// Longest delay before a notification that failed is sent again.
+pub const MAX_RETRY_SECONDS: u64 = 300;
+
 section! {
     /// `[notifications]`: telling approvers that something waits, by Web Push and webhooks.
     Notifications {
@@ -21,7 +24,6 @@ section! {
         pause_seconds: u64 = 10,
         /// First delay before a notification that failed is sent again; it doubles.
         retry_seconds: u64 = 5,
-        retry_max_seconds: u64 = 300,
         /// How long a target may fail before it is disabled.
         give_up_seconds: u64 = 3 * 24 * 3_600,
         /// How often a node looks for what was not sent when it was submitted.
@@ -47,9 +49,9 @@ impl Notifications {
             "this and notifications.retry_seconds must be at least 1",
         )?;
         require(
-            self.retry_max_seconds >= self.retry_seconds,
-            "notifications.retry_max_seconds",
-            "must be at least notifications.retry_seconds",
+            self.retry_seconds <= MAX_RETRY_SECONDS,
+            "notifications.retry_seconds",
+            "must be at most 300",
         )
     }
 }

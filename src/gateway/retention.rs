@@ -21,6 +21,8 @@ const SWEEP: &str = "retention";
 const LEASE_LIFETIME: Duration = Duration::from_secs(60);
 const RENEW_INTERVAL: Duration = Duration::from_secs(10);
 const MAX_PAUSE_INTERVAL: Duration = Duration::from_secs(20);
+/// How long an attempt at pairing is kept after it expired.
+const PAIRING_SESSION_SECONDS: u64 = 24 * 3_600;
 /// Tenants that are looked at by one statement.
 const TENANTS: i64 = 500;
 
@@ -71,7 +73,7 @@ fn retention_periods(config: &Config, floors: RetentionFloors) -> RetentionPerio
         audit: seconds(retention.audit_seconds.max(floors.audit)),
         pairings: seconds(retention.pairing_seconds),
         payloads: (retention.scrub_seconds > 0).then(|| seconds(retention.scrub_seconds)),
-        pairing_sessions: seconds(config.pairing.keep_seconds),
+        pairing_sessions: seconds(PAIRING_SESSION_SECONDS),
         nonces: seconds(retention.nonce_seconds),
         revocations: seconds(token_lifetime.max(retention.audit_seconds)),
         invitations: seconds(retention.invitation_seconds),
