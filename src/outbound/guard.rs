@@ -2,7 +2,6 @@
 //! to the address that was checked: a name that resolves differently the next time gains nothing.
 
 use std::error::Error;
-use std::fmt;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::pin::Pin;
@@ -88,16 +87,9 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 }
 
 /// A name has no address that is permitted.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the host has no address that may be connected to")]
 pub struct NotPermitted;
-
-impl fmt::Display for NotPermitted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the host has no address that may be connected to")
-    }
-}
-
-impl Error for NotPermitted {}
 
 /// Whether a call failed because of its address.
 pub fn is_not_permitted(error: &(dyn Error + 'static)) -> bool {

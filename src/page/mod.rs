@@ -39,13 +39,13 @@ pub struct PageFile {
 }
 
 impl PageFile {
-    fn new(name: &str, content: Bytes) -> Option<Self> {
-        Some(Self {
-            media_type: media_type(name)?,
+    fn new(media_type: &'static str, content: Bytes) -> Self {
+        Self {
+            media_type,
             hash: Sha256::digest(&content).into(),
             content,
             gzipped: OnceLock::new(),
-        })
+        }
     }
 
     /// The content compressed with gzip, if that makes it smaller.
@@ -92,14 +92,15 @@ impl ApproverPage {
         let source = String::from_utf8_lossy(&source).into_owned();
         let (mut versioned, mut fixed) = (BTreeMap::new(), BTreeMap::new());
         for (name, content) in files {
-            let Some(file) = PageFile::new(&name, content) else {
+            let Some(media_type) = media_type(&name) else {
                 continue;
             };
-            if is_fixed(&name) {
-                fixed.insert(name, file);
+            let files = if is_fixed(&name) {
+                &mut fixed
             } else {
-                versioned.insert(name, file);
-            }
+                &mut versioned
+            };
+            files.insert(name, PageFile::new(media_type, content));
         }
         let mut page = Self {
             hash,
@@ -139,13 +140,7 @@ impl ApproverPage {
 }
 
 fn html(text: String) -> PageFile {
-    let content = Bytes::from(text);
-    PageFile {
-        media_type: "text/html; charset=utf-8",
-        hash: Sha256::digest(&content).into(),
-        content,
-        gzipped: OnceLock::new(),
-    }
+    PageFile::new("text/html; charset=utf-8", Bytes::from(text))
 }
 
 fn is_fixed(name: &str) -> bool {
@@ -153,7 +148,7 @@ fn is_fixed(name: &str) -> bool {
         || ["sw.js", "reload.js", "manifest.webmanifest", "icon.svg"].contains(&name)
 }
 
-/// What is of no known type is not part of the page.
+/// `None` for files that are not part of the page.
 fn media_type(name: &str) -> Option<&'static str> {
     match name.rsplit_once('.')?.1 {
         "js" => Some("text/javascript; charset=utf-8"),

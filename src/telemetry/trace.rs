@@ -292,9 +292,5 @@ pub fn adopt(context: Option<&TraceContext>) {
 
 /// The same, with the `trace` of an Envelope.
 pub fn adopt_from(trace: Option<&str>) {
-    if let (Some(span), Some(trace)) = (current(), trace)
-        && let Some(context) = TraceContext::of_trace(trace)
-    {
-        span.adopt(&context);
-    }
+    adopt(trace.and_then(TraceContext::of_trace).as_ref());
 }
