@@ -1,5 +1,6 @@
-//! `[auth]`: ways to authenticate besides API keys. An incomplete or ambiguous configuration is an error: a shared secret is
-//! never combined with public keys, and tokens and keys are never sent unencrypted.
+//! `[auth]`: ways to authenticate besides API keys. An incomplete or ambiguous configuration is an
+//! error: a shared secret is never combined with public keys, and tokens and keys are never sent
+//! unencrypted.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -22,7 +23,7 @@ section! {
     Auth {
         /// The `iss` that tokens must have.
         jwt_issuer: String = String::new(),
-        /// What their `aud` must contain.
+        /// The audience that their `aud` must contain.
         jwt_audience: String = String::new(),
         jwt_jwks_file: Option<PathBuf> = None,
         jwt_jwks_url: String = String::new(),
@@ -47,9 +48,10 @@ section! {
         introspection_client_id: String = String::new(),
         introspection_client_secret: Secret = Secret::default(),
         introspection_client_secret_file: Option<PathBuf> = None,
-        /// What the `aud` of an introspected token must contain; not checked if empty.
+        /// The audience that the `aud` of an introspected token must contain; not checked if empty.
         introspection_audience: String = String::new(),
-        /// Whether an introspected token without the id claim is accepted, and then acts as any id of its role.
+        /// Whether an introspected token without the id claim is accepted, and then acts as any id
+        /// of its role.
         introspection_allow_unbound: bool = false,
         introspection_cache_seconds: u64 = 60,
         introspection_cache_entries: usize = 10_000,

@@ -15,12 +15,14 @@ section! {
     Notifications {
         /// Whether anything is sent. It also needs `security.cluster_secret`.
         enabled: bool = true,
-        /// Whom a push service may contact about this gateway, as `mailto:` or `https:`; `page.url` if empty and https.
+        /// Whom a push service may contact about this gateway, as `mailto:` or `https:`; `page.url`
+        /// if empty and https.
         contact: String = String::new(),
         /// Networks that may be notified although they are not public, also without TLS.
         #[serde(deserialize_with = "networks")]
         allow: Vec<IpNet> = Vec::new(),
-        /// Least time between two notifications to the same target. What comes meanwhile is one notification.
+        /// Least time between two notifications to the same target. All requests in between are one
+        /// notification.
         pause_seconds: u64 = 10,
         /// First delay before a notification that failed is sent again; it doubles.
         retry_seconds: u64 = 5,

@@ -1,4 +1,5 @@
-//! `[tls]`: where TLS terminates, in the node or in a trusted proxy. Without either, plain HTTP is served on loopback only.
+//! `[tls]`: where TLS terminates, in the node or in a trusted proxy. Without either, plain HTTP is
+//! served on loopback only.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -51,7 +52,8 @@ section! {
         /// The networks of the trusted proxies, for `upstream`.
         #[serde(deserialize_with = "networks")]
         proxies: Vec<IpNet> = Vec::new(),
-        /// What each of them sends in `X-Proxy-Secret`; required with `client_cert_header`.
+        /// The secret that each of them sends in `X-Proxy-Secret`; required with
+        /// `client_cert_header`.
         proxy_secret: Secret = Secret::default(),
         /// A file that holds `proxy_secret`, instead.
         proxy_secret_file: Option<PathBuf> = None,

@@ -1,5 +1,6 @@
-//! Finds and runs PostgreSQL's programs. PostgreSQL refuses to run as root, so for root the programs and their files belong
-//! to an unprivileged account; any other user runs them as themselves.
+//! Finds and runs PostgreSQL's programs. PostgreSQL refuses to run as root, so for root the
+//! programs and their files belong to an unprivileged account; any other user runs them as
+//! themselves.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -80,7 +81,8 @@ pub struct PostgresBinaries {
 }
 
 impl PostgresBinaries {
-    /// Finds one that is new enough: the one named in the environment, else the one on `PATH`, else the newest.
+    /// Finds one that is new enough: the one named in the environment, else the one on `PATH`, else
+    /// the newest.
     pub async fn find(log: PathBuf) -> Result<Self, PostgresError> {
         let mut refusal = PostgresError::NotFound;
         for bin in candidates() {
@@ -96,7 +98,8 @@ impl PostgresBinaries {
         Err(refusal)
     }
 
-    /// One of the programs, as the right account, and in its own process group, which Ctrl-C does not reach.
+    /// One of the programs, as the right account, and in its own process group, which Ctrl-C does
+    /// not reach.
     pub fn command(&self, program: &str, directory: &Path) -> Result<Command, PostgresError> {
         let mut options = File::options();
         let out = options
@@ -182,8 +185,8 @@ impl PostgresBinaries {
         Ok(chown(path, Some(account.uid), Some(account.gid))?)
     }
 
-    /// Makes sure that the account can enter `data_dir`, an absolute path. The mode of `data_dir` is changed if necessary;
-    /// a directory above it that cannot be entered is an error.
+    /// Makes sure that the account can enter `data_dir`, an absolute path. The mode of `data_dir`
+    /// is changed if necessary; a directory above it that cannot be entered is an error.
     pub fn open_way_to(&self, data_dir: &Path) -> Result<(), PostgresError> {
         let Some(account) = &self.account else {
             return Ok(());

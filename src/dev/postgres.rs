@@ -1,6 +1,6 @@
-//! A private PostgreSQL: initialised, started, recovered and stopped. However the last run ended, the next start finds the
-//! committed data, and no two servers ever share a data directory. It accepts connections from this machine only, with a
-//! password.
+//! A private PostgreSQL: initialised, started, recovered and stopped. However the last run ended,
+//! the next start finds the committed data, and no two servers ever share a data directory. It
+//! accepts connections from this machine only, with a password.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -44,8 +44,8 @@ pub struct PrivatePostgres {
 }
 
 impl PrivatePostgres {
-    /// Starts the server on `data_dir/postgres`, initialising it the first time and recovering it if the last run was
-    /// killed.
+    /// Starts the server on `data_dir/postgres`, initialising it the first time and recovering it
+    /// if the last run was killed.
     pub async fn start(data_dir: &Path) -> Result<Self, PostgresError> {
         let binaries = PostgresBinaries::find(data_dir.join("postgres.log")).await?;
         let created = fs::create_dir_all(data_dir).await;
@@ -190,8 +190,8 @@ async fn stop_leftover(binaries: &PostgresBinaries, data: &Path) -> Result<(), P
     let Some(PidFile { pid, .. }) = PidFile::read(data).await else {
         return Ok(());
     };
-    // By now the id may belong to another process, or to a zombie. Either would keep PostgreSQL from starting; the command
-    // line distinguishes them from a server.
+    // By now the id may belong to another process, or to a zombie. Either would keep PostgreSQL
+    // from starting; the command line distinguishes them from a server.
     if Path::new("/proc/self").exists() {
         let words = fs::read(format!("/proc/{pid}/cmdline")).await;
         let words = words.unwrap_or_default();

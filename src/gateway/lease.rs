@@ -63,7 +63,7 @@ impl ChannelService {
             let rows = self.registry.rows_of(&missing);
             let keys: Vec<_> = rows.iter().map(|row| row.key.clone()).collect();
             self.store.register_channels(&rows).await?;
-            // What was for them, and what came meanwhile.
+            // They read the messages that came meanwhile.
             self.context.wake.wake_here(keys);
         }
         let stale = self.store.remove_channels(differing.stale).await?;

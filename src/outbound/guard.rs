@@ -1,5 +1,6 @@
-//! Which addresses may be connected to. Where a URL is chosen by a caller, names are resolved and checked here, and the connection goes
-//! to the address that was checked: a name that resolves differently the next time gains nothing.
+//! Which addresses may be connected to. Where a URL is chosen by a caller, names are resolved and
+//! checked here, and the connection goes to the address that was checked: a name that resolves
+//! differently the next time gains nothing.
 
 use std::error::Error;
 use std::future::Future;
@@ -46,7 +47,8 @@ fn listed(networks: &[IpNet], address: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(&address))
 }
 
-/// Whether an address is one of the public internet, so that nothing behind the gateway's own firewall is reached.
+/// Whether an address is one of the public internet, so that nothing behind the gateway's own
+/// firewall is reached.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -103,8 +105,8 @@ pub fn is_not_permitted(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// Lookups under way. The system has no limit of time for them, and the threads that do them are few: names that are never answered
-/// must not take them all.
+/// Lookups under way. The system has no limit of time for them, and the threads that do them are
+/// few: names that are never answered must not take them all.
 static LOOKUPS: Semaphore = Semaphore::const_new(64);
 
 /// Resolves names by the system, and leaves out what is not permitted.
@@ -124,7 +126,8 @@ impl Service<Name> for GuardedResolver {
         let guard = self.0.clone();
         Box::pin(async move {
             let turn = LOOKUPS.acquire().await?;
-            // On a thread that goes on when this is given up, so the turn goes with it. The connector sets the port.
+            // On a thread that goes on when this is given up, so the turn goes with it. The
+            // connector sets the port.
             let look = move || {
                 let _turn = turn;
                 (name.as_str(), 0).to_socket_addrs()

@@ -1,5 +1,6 @@
-//! The page of the approvers (`web`), embedded into the binary. Files are found under a directory whose name changes with
-//! their content, so that browsers may keep them for good; `index.html` leads there.
+//! The page of the approvers (`web`), embedded into the binary. Files are found under a directory
+//! whose name changes with their content, so that browsers may keep them for good; `index.html`
+//! leads there.
 
 mod headers;
 
@@ -67,8 +68,8 @@ pub struct ApproverPage {
     pub version: String,
     /// By their names below `page/<version>/`.
     pub versioned: BTreeMap<String, PageFile>,
-    /// By the names that browsers expect or others link to: the service worker, the manifest, icons, what must be
-    /// found whichever version a node has.
+    /// By the names that browsers expect or others link to: the service worker, the manifest,
+    /// icons, what must be found whichever version a node has.
     pub fixed: BTreeMap<String, PageFile>,
     pub index: PageFile,
     source: String,
@@ -124,8 +125,8 @@ impl ApproverPage {
         index.replacen(HEAD, &format!("{HEAD}{head}"), 1)
     }
 
-    /// `index.html` for another host than the gateway's, with more in its head: this, what the page may do in case the host does
-    /// not say it, and where the gateways are. All of it must be HTML.
+    /// `index.html` for another host than the gateway's, with more in its head: this, what the page
+    /// may do in case the host does not say it, and where the gateways are. All of it must be HTML.
     pub fn index_elsewhere(&self, head: &str, gateways: &[&str], policy: &str) -> String {
         // Only a header can say who may frame a page.
         let policy = policy.replace(headers::NOBODY_FRAMES, "");

@@ -1,5 +1,5 @@
-//! Every metric of a node: name, labels, buckets and help. `docs/telemetry.md` lists the same for operators, and a test
-//! compares the two.
+//! Every metric of a node: name, labels, buckets and help. `docs/telemetry.md` lists the same for
+//! operators, and a test compares the two.
 
 use std::time::Duration;
 
@@ -180,7 +180,7 @@ const FRAMES: [&str; 5] = [
 ];
 /// Methods that routes take; any other is `other`.
 const METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS"];
-/// The route of every path that is none.
+/// The route of every path that matches no route.
 pub const UNMATCHED: &str = "unmatched";
 
 pub fn frame_label(msg_type: Option<&str>) -> &'static str {
@@ -193,7 +193,8 @@ pub fn method_label(method: &str) -> &'static str {
     known.unwrap_or("other")
 }
 
-/// The duration of requests. The routes are `http`'s, so its series are not bound: each call names its labels.
+/// The duration of requests. The routes are `http`'s, so its series are not bound: each call names
+/// its labels.
 pub struct RequestMetrics(metrics::Histogram<f64>);
 
 impl RequestMetrics {

@@ -1,5 +1,6 @@
-//! Wakes whoever waits for a change in the database. A wake is a hint to read the rows again, never the news itself; the
-//! fallback poll finds what a lost hint did not bring. A waiter registers, then reads, then waits.
+//! Wakes tasks that wait for a change in the database. A wake is a hint to read the rows again,
+//! never the news itself; the fallback poll finds what a lost hint did not bring. A waiter
+//! registers, then reads, then waits.
 
 mod bus;
 mod fallback_poll;
@@ -82,7 +83,8 @@ impl WakeHub {
         }
     }
 
-    /// Wakes the waiters of these keys, here at once and on other nodes through the bus. Call it after the commit.
+    /// Wakes the waiters of these keys, here at once and on other nodes through the bus. Call it
+    /// after the commit.
     pub fn wake(&self, keys: impl IntoIterator<Item = WakeKey>) {
         for key in keys {
             self.waiters.wake(key.digest(), WakeCause::Hint);
@@ -126,9 +128,11 @@ struct WaiterEntry {
 
 #[derive(Clone, Copy)]
 struct WakeSignal {
-    /// Number of hints. The fallback poll notifies without changing it, so an unseen hint is still seen as a hint.
+    /// Number of hints. The fallback poll notifies without changing it, so an unseen hint is still
+    /// seen as a hint.
     hints: u64,
-    /// How often the fallback poll found messages that may be unseen, and when the oldest was created that it found last.
+    /// How often the fallback poll found messages that may be unseen, and when the oldest was
+    /// created that it found last.
     finds: u64,
     since: OffsetDateTime,
 }
@@ -175,7 +179,8 @@ impl WaiterTable {
         }
     }
 
-    /// Wakes whoever waits for a key because the fallback poll found messages that may be unseen, the oldest created then.
+    /// Wakes the waiters of a key because the fallback poll found messages that may be unseen. The
+    /// oldest was created at `since`.
     fn found(&self, digest: u64, since: OffsetDateTime) {
         if let Some(entry) = self.entries().get(&digest) {
             entry.signal.send_modify(|signal| {
@@ -229,7 +234,8 @@ impl Waiter {
         }
     }
 
-    /// When the oldest message was created that may be unseen, if the fallback poll found one since this was last called.
+    /// When the oldest message was created that may be unseen, if the fallback poll found one since
+    /// this was last called.
     pub fn unseen_since(&mut self) -> Option<OffsetDateTime> {
         self.unseen_since.take()
     }
