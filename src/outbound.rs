@@ -105,9 +105,7 @@ impl OutboundClient {
     }
 
     pub async fn get(&self, url: &Uri, deadline: Instant) -> Result<Bytes, OutboundError> {
-        let request = Request::builder()
-            .method(Method::GET)
-            .uri(url)
+        let request = Request::get(url)
             .header(header::ACCEPT, "application/json")
             .body(Full::default());
         self.call(request, deadline).await
@@ -120,9 +118,7 @@ impl OutboundClient {
         form: String,
         deadline: Instant,
     ) -> Result<Bytes, OutboundError> {
-        let request = Request::builder()
-            .method(Method::POST)
-            .uri(url)
+        let request = Request::post(url)
             .header(header::ACCEPT, "application/json")
             .header(header::AUTHORIZATION, authorization)
             .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
@@ -137,7 +133,7 @@ impl OutboundClient {
         message: Bytes,
         deadline: Instant,
     ) -> Result<Bytes, OutboundError> {
-        let mut request = Request::builder().method(Method::POST).uri(url);
+        let mut request = Request::post(url);
         if let Some(own) = request.headers_mut() {
             own.clone_from(headers);
         }

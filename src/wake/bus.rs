@@ -20,6 +20,8 @@ use crate::jitter::jitter;
 use crate::store::notify::{WakeListener, WakeNotifier};
 use crate::telemetry::Metrics;
 
+/// Hints waiting for the bus. When more come, it wakes everyone on the other nodes instead.
+const QUEUE: usize = 8_192;
 /// Shortest time between two flushes: what comes meanwhile is sent together. Longer would delay a
 /// steady trickle of wakes; shorter would send a flood one by one.
 const COALESCE_INTERVAL: Duration = Duration::from_millis(2);
@@ -65,25 +67,36 @@ pub(super) struct WakeBus {
 }
 
 impl WakeBus {
-    pub(super) fn new(
+    /// Starts the bus, which ends with `stop`, and returns the queue of its hints.
+    pub(super) fn start(
         config: &Config,
         clock: &Clock,
-        metrics: Arc<Metrics>,
-        waiters: Arc<WaiterTable>,
-        health: Arc<BusHealth>,
-    ) -> Self {
-        Self {
+        metrics: &Arc<Metrics>,
+        waiters: &Arc<WaiterTable>,
+        health: &Arc<BusHealth>,
+        tasks: &TaskTracker,
+        stop: &CancellationToken,
+    ) -> mpsc::Sender<WakeKey> {
+        let (sender, keys) = mpsc::channel(QUEUE);
+        let bus = Arc::new(Self {
             database: config.database.clone(),
             wake: config.wake.clone(),
             tag: clock.operation_id().to_string(),
             connected: Notify::new(),
-            waiters,
-            health,
+            waiters: Arc::clone(waiters),
+            health: Arc::clone(health),
             canaries_received: AtomicU64::new(0),
             others: Mutex::default(),
             canary: Mutex::default(),
-            metrics,
-        }
+            metrics: Arc::clone(metrics),
+        });
+        tasks.spawn(Arc::clone(&bus).run_sender(keys, stop.clone()));
+        let stop = stop.clone();
+        tasks.spawn(async move {
+            let listening = Box::pin(bus.run_listener());
+            stop.run_until_cancelled(listening).await
+        });
+        sender
     }
 
     fn canary(&self) -> MutexGuard<'_, Option<Instant>> {
@@ -126,21 +139,6 @@ impl WakeBus {
             }
             self.connected.notify_one();
         }
-    }
-
-    pub(super) fn start(
-        self,
-        keys: mpsc::Receiver<WakeKey>,
-        tasks: &TaskTracker,
-        stop: &CancellationToken,
-    ) {
-        let bus = Arc::new(self);
-        tasks.spawn(Arc::clone(&bus).run_sender(keys, stop.clone()));
-        let stop = stop.clone();
-        tasks.spawn(async move {
-            let listening = Box::pin(bus.run_listener());
-            stop.run_until_cancelled(listening).await
-        });
     }
 
     /// Sends hints, and a canary now and then, until the node stops.

@@ -14,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::bus::WakeBus;
 use crate::clock::Clock;
 use crate::config::{Config, WakeMode};
 pub use crate::protocol::wake_key::WakeKey;
@@ -26,9 +27,6 @@ pub enum WakeCause {
     /// The fallback poll, which runs whether or not there were hints.
     Poll,
 }
-
-/// Hints waiting for the bus. When more come, it wakes everyone on the other nodes instead.
-const BUS_QUEUE: usize = 8_192;
 
 /// Wakes waiters on this node, and sends hints to the other nodes.
 pub struct WakeHub {
@@ -56,17 +54,8 @@ impl WakeHub {
         let waiters = Arc::new(WaiterTable::default());
         let health = Arc::new(BusHealth::default());
         let bus = (config.wake.mode == WakeMode::Notify).then(|| {
-            let (sender, receiver) = mpsc::channel(BUS_QUEUE);
-            let metrics = Arc::clone(store.database.metrics());
-            let bus = bus::WakeBus::new(
-                config,
-                clock,
-                metrics,
-                Arc::clone(&waiters),
-                Arc::clone(&health),
-            );
-            bus.start(receiver, tasks, stop);
-            sender
+            let metrics = store.database.metrics();
+            WakeBus::start(config, clock, metrics, &waiters, &health, tasks, stop)
         });
         fallback_poll::start(
             &config.wake,
