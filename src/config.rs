@@ -51,12 +51,10 @@ section! {
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8080)),
         /// `sender.gatewayId` of every envelope; the same on every node.
         gateway_id: String = "countersign".into(),
-        /// How long a client may take to send its headers.
         header_timeout_seconds: u64 = 10,
         /// How long a connection may be idle, before its first request and between requests. Longer
         /// than clients keep idle connections, so that the client closes first.
         idle_timeout_seconds: u64 = 100,
-        /// How long a client may take to send a body.
         body_timeout_seconds: u64 = 30,
         /// How long a client may read nothing of what is written to it.
         write_timeout_seconds: u64 = 30,
@@ -65,7 +63,6 @@ section! {
         min_bytes_per_second: u64 = 8 << 10,
         /// How long a client may take to read one answer whole.
         answer_timeout_seconds: u64 = 300,
-        /// Most connections at once.
         max_connections: usize = 25_000,
         /// Most connections at once from one address, or one /64 of IPv6; 0 for 256 where the node
         /// terminates TLS, and no limit elsewhere, where every connection is a proxy's.
@@ -91,11 +88,9 @@ section! {
     /// `[database]`: PostgreSQL.
     Database {
         url: Secret = Secret::default(),
-        /// A file that holds `url`, instead.
         url_file: Option<PathBuf> = None,
         /// The same database without a pooler in between, for LISTEN; `url` if empty.
         listen_url: Secret = Secret::default(),
-        /// A file that holds `listen_url`, instead.
         listen_url_file: Option<PathBuf> = None,
         pool_size: usize = 16,
         /// Most connections for health, sweeps and administration.
@@ -274,7 +269,6 @@ pub enum WakeMode {
 section! {
     /// `[wake]`: how nodes wake each other.
     Wake {
-        /// `notify` or `poll`.
         mode: WakeMode = WakeMode::Notify,
         /// How often the fallback polls while notifications arrive.
         sweep_ms: u64 = 5_000,
@@ -364,7 +358,6 @@ pub enum LogFormat {
 section! {
     /// `[log]`: logs, on standard error.
     Log {
-        /// `json` or `pretty`.
         format: LogFormat = LogFormat::Pretty,
         /// Filter of the lines to log, such as `info,countersign=debug`.
         filter: String = "info".into(),

@@ -19,7 +19,6 @@ const MAX_LIFETIME_SECONDS: u64 = 365 * 24 * 3_600;
 const MAX_CACHE_SECONDS: u64 = 60;
 
 section! {
-    /// `[auth]`: JWT, OAuth 2.0 and Basic.
     Auth {
         /// The `iss` that tokens must have.
         jwt_issuer: String = String::new(),
@@ -73,7 +72,6 @@ impl Auth {
         !self.introspection_url.is_empty()
     }
 
-    /// Checks what types cannot express.
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         for (key, name) in [
             ("auth.jwt_tenant_claim", &self.jwt_tenant_claim),

@@ -9,7 +9,6 @@ use super::load::require;
 use super::{Auth, ConfigError};
 
 section! {
-    /// `[page.oidc]`: sign-in with OpenID Connect.
     Oidc {
         /// The provider, exactly as `issuer` in its discovery document; sign-in is off if empty.
         issuer: String = String::new(),
@@ -45,7 +44,6 @@ impl Oidc {
         origin_of(url).is_some_and(|origin| self.connect_origins().contains(&origin))
     }
 
-    /// Checks what types cannot express.
     pub(super) fn validate(&self, auth: &Auth) -> Result<(), ConfigError> {
         let rest = [&self.client_id, &self.audience, &self.resource];
         let is_begun = rest.into_iter().any(|value| !value.is_empty()) || !self.origins.is_empty();

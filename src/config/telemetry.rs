@@ -11,7 +11,6 @@ use super::load::require;
 use super::{ConfigError, Secret};
 
 section! {
-    /// `[telemetry]`: metrics and traces.
     Telemetry {
         /// The address that serves `GET /metrics`, without credentials; none if empty.
         metrics_listen: String = "127.0.0.1:9464".into(),
@@ -81,7 +80,6 @@ impl Telemetry {
         Ok(headers)
     }
 
-    /// Checks what types cannot express.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.metrics_address()?;
         self.otlp_urls()?;

@@ -33,9 +33,7 @@ pub enum ClientAuth {
 }
 
 section! {
-    /// `[tls]`: encryption up to the node.
     Tls {
-        /// `off`, `on` or `upstream`.
         mode: TlsMode = TlsMode::Off,
         /// The certificate and its chain, in PEM, for `on`.
         cert_file: Option<PathBuf> = None,
@@ -44,10 +42,8 @@ section! {
         client_ca_file: Option<PathBuf> = None,
         /// Their revocation lists, in PEM.
         client_crl_file: Option<PathBuf> = None,
-        /// `none`, `optional` or `required`.
         client_auth: ClientAuth = ClientAuth::None,
         reload_seconds: u64 = 10,
-        /// How long a handshake may take.
         handshake_timeout_seconds: u64 = 10,
         /// The networks of the trusted proxies, for `upstream`.
         #[serde(deserialize_with = "networks")]
@@ -55,7 +51,6 @@ section! {
         /// The secret that each of them sends in `X-Proxy-Secret`; required with
         /// `client_cert_header`.
         proxy_secret: Secret = Secret::default(),
-        /// A file that holds `proxy_secret`, instead.
         proxy_secret_file: Option<PathBuf> = None,
         /// The header in which they pass the client's certificate on; none if empty.
         client_cert_header: String = String::new(),
