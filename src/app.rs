@@ -1,6 +1,6 @@
-//! A node: built from a configuration and a listener, run until stopped. While it is built it answers health checks, and waits
-//! for a database that is away. Stopping has two stages: draining finishes the requests in progress and accepts no new ones;
-//! then the background tasks end.
+//! A node: built from a configuration and a listener, run until stopped. While it is built it
+//! answers health checks, and waits for a database that is away. Stopping has two stages: draining
+//! finishes the requests in progress and accepts no new ones; then the background tasks end.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ pub enum AppError {
     },
 }
 
-/// Joins as soon as the database can be reached. What waiting does not mend is an error.
+/// Joins as soon as the database can be reached. A problem that waiting does not solve is an error.
 async fn join_when_reachable(
     store: &Store,
     secret: &ClusterSecret,
@@ -99,8 +99,8 @@ async fn join_when_reachable(
     }
 }
 
-/// Checks the database and registers the node. With a generated cluster secret it must be the only live node: it waits until
-/// the lease of a crashed predecessor has expired, and then gives up.
+/// Checks the database and registers the node. With a generated cluster secret it must be the only
+/// live node: it waits until the lease of a crashed predecessor has expired, and then gives up.
 async fn join(store: &Store, secret: &ClusterSecret, generated: bool) -> Result<(), AppError> {
     match store.database.schema().await? {
         SchemaState::Known => {}
@@ -158,8 +158,8 @@ impl App {
         Self::build_on(config, clock, listener).await
     }
 
-    /// Builds a node on a socket that is already listening. Until it has joined, which takes as long as the database is away,
-    /// it answers health checks and refuses calls.
+    /// Builds a node on a socket that is already listening. Until it has joined, which takes as
+    /// long as the database is away, it answers health checks and refuses calls.
     pub async fn build_on(
         mut config: Config,
         clock: Clock,

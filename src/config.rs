@@ -1,5 +1,5 @@
-//! Configuration: defaults, then a file, then the environment, then flags. Unknown keys are errors, secrets are redacted.
-//! Every limit of the protocol is a key here.
+//! Configuration: defaults, then a file, then the environment, then flags. Unknown keys are errors,
+//! secrets are redacted. Every limit of the protocol is a key here.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ mod tls;
 
 pub use self::auth::Auth;
 pub use self::load::ConfigError;
-pub use self::notifications::Notifications;
+pub use self::notifications::{MAX_RETRY_SECONDS, Notifications};
 pub use self::oidc::Oidc;
 pub use self::page::Page;
 pub use self::secret::Secret;
@@ -49,27 +49,27 @@ section! {
     Server {
         /// Where to listen. Without `[tls]`, plain HTTP is served on loopback only.
         listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 8080)),
-        /// What envelopes carry as `sender.gatewayId`; the same on every node.
+        /// `sender.gatewayId` of every envelope; the same on every node.
         gateway_id: String = "countersign".into(),
-        /// How long a client may take to send its headers.
         header_timeout_seconds: u64 = 10,
-        /// How long a connection may be idle, before its first request and between requests. Longer than clients keep idle connections, so that the client closes first.
+        /// How long a connection may be idle, before its first request and between requests. Longer
+        /// than clients keep idle connections, so that the client closes first.
         idle_timeout_seconds: u64 = 100,
-        /// How long a client may take to send a body.
         body_timeout_seconds: u64 = 30,
         /// How long a client may read nothing of what is written to it.
         write_timeout_seconds: u64 = 30,
-        /// Bytes a second that a client must send of a body and read of an answer, beside pauses of 10 s and `write_timeout_seconds`; 0 for any number.
+        /// Bytes a second that a client must send of a body and read of an answer, beside pauses of
+        /// 10 s and `write_timeout_seconds`; 0 for any number.
         min_bytes_per_second: u64 = 8 << 10,
         /// How long a client may take to read one answer whole.
         answer_timeout_seconds: u64 = 300,
-        /// Most connections at once.
         max_connections: usize = 25_000,
-        /// Most connections at once from one address, or one /64 of IPv6; 0 for 256 where the node terminates TLS, and no limit elsewhere, where every connection is a proxy's.
+        /// Most connections at once from one address, or one /64 of IPv6; 0 for 256 where the node
+        /// terminates TLS, and no limit elsewhere, where every connection is a proxy's.
         max_connections_per_address: usize = 0,
-        /// Origins whose pages may call the API and open channels. Pages of other origins can change nothing.
+        /// Origins whose pages may call the API and open channels.
         origins: Vec<String> = Vec::new(),
-        /// How long a stopping node still accepts connections, so that load balancers see that it is no longer ready.
+        /// How long a stopping node still accepts connections, until load balancers notice.
         lame_duck_ms: u64 = 2_000,
         /// How long a stopping node may take to finish its work.
         drain_seconds: u64 = 20,
@@ -88,11 +88,9 @@ section! {
     /// `[database]`: PostgreSQL.
     Database {
         url: Secret = Secret::default(),
-        /// A file that holds `url`, instead.
         url_file: Option<PathBuf> = None,
         /// The same database without a pooler in between, for LISTEN; `url` if empty.
         listen_url: Secret = Secret::default(),
-        /// A file that holds `listen_url`, instead.
         listen_url_file: Option<PathBuf> = None,
         pool_size: usize = 16,
         /// Most connections for health, sweeps and administration.
@@ -101,13 +99,14 @@ section! {
         acquire_timeout_ms: u64 = 2_000,
         statement_timeout_ms: u64 = 5_000,
         lock_timeout_ms: u64 = 2_000,
-        idle_in_transaction_timeout_ms: u64 = 10_000,
         /// How long a connection is used, give or take a fifth.
         connection_max_age_seconds: u64 = 1_800,
         statement_cache: usize = 100,
-        /// Whether to set the timeouts on connect; false behind `PgBouncer`, where `alter role … set` does it.
+        /// Whether to set the timeouts on connect; false behind `PgBouncer`, where `alter role …
+        /// set` does it.
         session_settings: bool = true,
-        /// Whether to set the tenants of each call for row-level security; for a role that does not own the tables.
+        /// Whether to set the tenants of each call for row-level security; for a role that does not
+        /// own the tables.
         row_security: bool = false,
     }
 }
@@ -164,10 +163,12 @@ section! {
         artifact_bytes: usize = 2 << 20,
         prompt_bytes: usize = 256 << 10,
         snapshot_bytes: usize = 5 << 20,
-        /// What a submission may contain besides its payload.
+        /// Bytes that a submission may contain besides its payload.
         envelope_bytes: usize = 64 << 10,
         body_bytes: usize = 256 << 10,
-        /// Memory for bodies and messages being read or processed, and for responses and pages of channels being sent, in total; each tenant and identity has a share of it. Beyond it they wait, then get 503, or 1013 over a WebSocket.
+        /// Memory for bodies and messages being read or processed, and for responses and pages of
+        /// channels being sent, in total; each tenant and identity has a share of it. Beyond it
+        /// they wait, then get 503, or 1013 over a WebSocket.
         body_memory_bytes: usize = 256 << 20,
         pending_per_approver: u32 = 10_000,
         /// Most approvers that one submission may ask.
@@ -199,20 +200,22 @@ impl Limits {
             .saturating_add(self.envelope_bytes)
     }
 
-    /// How much of an approver's inbox one enforcer may fill: whoever floods it leaves the rest to the others.
+    /// How much of an approver's inbox one enforcer may fill: a flood leaves room for others.
     pub fn pending_per_enforcer(&self) -> u32 {
         (self.pending_per_approver / 10).max(1)
     }
 }
 
 section! {
-    /// `[rates]`: calls per second that a node accepts from one caller: per credential and the id it acts as.
+    /// `[rates]`: calls per second that a node accepts from one caller: per credential and the id
+    /// it acts as.
     Rates {
         enabled: bool = true,
         /// Artifacts, prompts, session events and new pairings.
         submissions: u32 = 50,
         submissions_burst: u32 = 100,
-        /// Decisions, withdrawals, refreshes, removals, pairings completed or revoked, administration.
+        /// Decisions, withdrawals, refreshes, removals, pairings completed or revoked,
+        /// administration.
         decisions: u32 = 50,
         decisions_burst: u32 = 100,
         acks: u32 = 200,
@@ -240,14 +243,16 @@ section! {
         /// How long a WebSocket may be silent.
         idle_seconds: u64 = 120,
         sse_ping_seconds: u64 = 15,
-        /// How long a client may take to accept one message before its channel is closed. It catches up after it reconnects.
+        /// How long a client may take to accept one message before its channel is closed. It
+        /// catches up after it reconnects.
         send_timeout_seconds: u64 = 10,
         /// First delay before an unacknowledged message is sent again; it doubles.
         reoffer_seconds: u64 = 10,
         reoffer_max_seconds: u64 = 300,
         /// How long channels stay open while the node does not reach the database.
         outage_seconds: u64 = 300,
-        /// Over how long the closing of all channels is spread, when the node drains or `outage_seconds` are over.
+        /// Over how long the closing of all channels is spread, when the node drains or
+        /// `outage_seconds` are over.
         drain_spread_ms: u64 = 2_000,
     }
 }
@@ -264,7 +269,6 @@ pub enum WakeMode {
 section! {
     /// `[wake]`: how nodes wake each other.
     Wake {
-        /// `notify` or `poll`.
         mode: WakeMode = WakeMode::Notify,
         /// How often the fallback polls while notifications arrive.
         sweep_ms: u64 = 5_000,
@@ -290,7 +294,8 @@ section! {
         invitation_seconds: u64 = 30 * 24 * 3_600,
         /// Nonces of decisions: one that is forgotten could be used again.
         nonce_seconds: u64 = 400 * 24 * 3_600,
-        /// Artifacts of finished exchanges and snapshots of ended sessions, if shorter; 0 keeps them as long as the row.
+        /// Artifacts of finished exchanges and snapshots of ended sessions, if shorter; 0 keeps
+        /// them as long as the row.
         scrub_seconds: u64 = 0,
         every_seconds: u64 = 600,
         /// The share of the time that deleting may take.
@@ -301,7 +306,8 @@ section! {
 section! {
     /// `[security]`: what the nodes of a cluster share.
     Security {
-        /// Key of the hashes of pairing codes, of routing tokens and of notifications: the same on every node, at least 32 characters.
+        /// Key of the hashes of pairing codes, of routing tokens and of notifications: the same on
+        /// every node, at least 32 characters.
         cluster_secret: Secret = Secret::default(),
         cluster_secret_file: Option<PathBuf> = None,
         /// Whether the node made up its secret, so that it lasts no longer than the node.
@@ -313,22 +319,20 @@ section! {
 section! {
     /// `[pairing]`: pairing by code.
     Pairing {
-        /// Whether only paired enforcers may submit to an approver, and only paired approvers may prompt an enforcer.
+        /// Whether only paired enforcers may submit to an approver, and only paired approvers may
+        /// prompt an enforcer.
         required: bool = false,
         code_seconds: u64 = 600,
         /// Wrong codes per minute before a principal must wait.
         guesses_per_principal: u32 = 10,
         /// Wrong codes per minute in a tenant before everyone who entered a wrong one must wait.
         guesses_per_tenant: u32 = 100,
-        /// How long an attempt at pairing is kept.
-        keep_seconds: u64 = 24 * 3_600,
     }
 }
 
 section! {
     /// `[presence]`: which enforcers are online.
     Presence {
-        call_seconds: u64 = 600,
         /// How often a node records the calls it has served.
         write_seconds: u64 = 15,
         /// Most enforcers in a list: the most recently seen.
@@ -354,9 +358,8 @@ pub enum LogFormat {
 section! {
     /// `[log]`: logs, on standard error.
     Log {
-        /// `json` or `pretty`.
         format: LogFormat = LogFormat::Pretty,
-        /// What to log, as a filter such as `info,countersign=debug`.
+        /// Filter of the lines to log, such as `info,countersign=debug`.
         filter: String = "info".into(),
     }
 }

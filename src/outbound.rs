@@ -1,5 +1,5 @@
-//! Calls to other services: one client, bounded in time and size, that follows no redirect and uses no proxy. Errors say what
-//! went wrong and contain nothing that was sent.
+//! Calls to other services: one client, bounded in time and size, that follows no redirect and uses
+//! no proxy. Errors say what went wrong and contain nothing that was sent.
 
 mod guard;
 
@@ -46,7 +46,7 @@ pub enum OutboundError {
     Malformed,
 }
 
-/// What was answered, without the body.
+/// An answer without its body.
 #[derive(Debug)]
 pub struct OutboundAnswer {
     pub status: StatusCode,
@@ -62,8 +62,8 @@ pub struct OutboundClient {
 }
 
 impl OutboundClient {
-    /// A client that trusts the system's root certificates, or those in `SSL_CERT_FILE`. Without `tls` it trusts none, and
-    /// none have to be installed.
+    /// A client that trusts the system's root certificates, or those in `SSL_CERT_FILE`. Without
+    /// `tls` it trusts none, and none have to be installed.
     pub fn new(tls: bool) -> io::Result<Self> {
         Self::guarded(tls, AddressGuard::Any)
     }
@@ -105,9 +105,7 @@ impl OutboundClient {
     }
 
     pub async fn get(&self, url: &Uri, deadline: Instant) -> Result<Bytes, OutboundError> {
-        let request = Request::builder()
-            .method(Method::GET)
-            .uri(url)
+        let request = Request::get(url)
             .header(header::ACCEPT, "application/json")
             .body(Full::default());
         self.call(request, deadline).await
@@ -120,9 +118,7 @@ impl OutboundClient {
         form: String,
         deadline: Instant,
     ) -> Result<Bytes, OutboundError> {
-        let request = Request::builder()
-            .method(Method::POST)
-            .uri(url)
+        let request = Request::post(url)
             .header(header::ACCEPT, "application/json")
             .header(header::AUTHORIZATION, authorization)
             .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
@@ -137,7 +133,7 @@ impl OutboundClient {
         message: Bytes,
         deadline: Instant,
     ) -> Result<Bytes, OutboundError> {
-        let mut request = Request::builder().method(Method::POST).uri(url);
+        let mut request = Request::post(url);
         if let Some(own) = request.headers_mut() {
             own.clone_from(headers);
         }
@@ -165,7 +161,7 @@ impl OutboundClient {
         let answer = timeout_at(deadline, self.client.request(request)).await;
         let answer = answer.map_err(|_| OutboundError::Slow)?;
         let (parts, body) = answer.map_err(|error| unreachable(&error))?.into_parts();
-        // What it says is not needed. A short one is read, so that the connection can be used again.
+        // The body is not needed. A short one is read, so that the connection can be used again.
         let unread = Limited::new(body, MAX_UNREAD_BYTES).collect();
         let _unread = timeout(UNREAD_TIMEOUT, unread).await;
         Ok(OutboundAnswer {
@@ -211,7 +207,8 @@ fn unreachable(error: &client::Error) -> OutboundError {
     OutboundError::Unreachable(error.to_string())
 }
 
-/// `text` as a value of a form. A space is `%20`, which is right for those that only decode percent signs too.
+/// `text` as a value of a form. A space is `%20`, which is right for those that only decode percent
+/// signs too.
 pub fn form_encoded(text: &str) -> String {
     let encoded: String = form_urlencoded::byte_serialize(text.as_bytes()).collect();
     encoded.replace('+', "%20")

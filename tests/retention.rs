@@ -197,10 +197,9 @@ async fn forgetting_waits_for_locks_in_the_order_of_everyone_else() {
     };
     finish(&mut other, "begin").await;
     lock(&mut other, "a").await;
-    let forgetting =
-        store
-            .exchanges
-            .delete_expired_exchanges(&cluster.tenant, seconds(0), None, 100);
+    let forgetting = store
+        .database
+        .delete_exchanges(&cluster.tenant, seconds(0), None);
     let crossing = async {
         database.blocked(1).await;
         lock(&mut other, "b").await;

@@ -1,5 +1,6 @@
-//! `[auth]`: ways to authenticate besides API keys. An incomplete or ambiguous configuration is an error: a shared secret is
-//! never combined with public keys, and tokens and keys are never sent unencrypted.
+//! `[auth]`: ways to authenticate besides API keys. An incomplete or ambiguous configuration is an
+//! error: a shared secret is never combined with public keys, and tokens and keys are never sent
+//! unencrypted.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -18,11 +19,10 @@ const MAX_LIFETIME_SECONDS: u64 = 365 * 24 * 3_600;
 const MAX_CACHE_SECONDS: u64 = 60;
 
 section! {
-    /// `[auth]`: JWT, OAuth 2.0 and Basic.
     Auth {
         /// The `iss` that tokens must have.
         jwt_issuer: String = String::new(),
-        /// What their `aud` must contain.
+        /// The audience that their `aud` must contain.
         jwt_audience: String = String::new(),
         jwt_jwks_file: Option<PathBuf> = None,
         jwt_jwks_url: String = String::new(),
@@ -47,9 +47,10 @@ section! {
         introspection_client_id: String = String::new(),
         introspection_client_secret: Secret = Secret::default(),
         introspection_client_secret_file: Option<PathBuf> = None,
-        /// What the `aud` of an introspected token must contain; not checked if empty.
+        /// The audience that the `aud` of an introspected token must contain; not checked if empty.
         introspection_audience: String = String::new(),
-        /// Whether an introspected token without the id claim is accepted, and then acts as any id of its role.
+        /// Whether an introspected token without the id claim is accepted, and then acts as any id
+        /// of its role.
         introspection_allow_unbound: bool = false,
         introspection_cache_seconds: u64 = 60,
         introspection_cache_entries: usize = 10_000,
@@ -71,7 +72,6 @@ impl Auth {
         !self.introspection_url.is_empty()
     }
 
-    /// Checks what types cannot express.
     pub(super) fn validate(&self) -> Result<(), ConfigError> {
         for (key, name) in [
             ("auth.jwt_tenant_claim", &self.jwt_tenant_claim),

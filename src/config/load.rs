@@ -83,8 +83,8 @@ fn variable(path: &[String]) -> String {
     format!("{ENV_PREFIX}{name}{rest}")
 }
 
-/// The variables with our prefix that name no section, in lower case and without the prefix. They may belong to a script
-/// around the gateway, so they are no error.
+/// The variables with our prefix that name no section, in lower case and without the prefix. They
+/// may belong to a script around the gateway, so they are no error.
 fn variables_without_section() -> Vec<String> {
     let variables = Env::prefixed(ENV_PREFIX).ignore(&OTHER_VARIABLES);
     let variables = variables.filter(|name| !name.as_str().contains("__"));
@@ -223,7 +223,8 @@ impl Config {
             "database.pool_size",
             "this and database.background_pool_size must be at least 1",
         )?;
-        // PostgreSQL takes 0 for no limit, but a node that waits without one stands still when the server falls silent.
+        // PostgreSQL takes 0 for no limit, but a node that waits without one stands still when the
+        // server falls silent.
         for (value, key) in [
             (database.acquire_timeout_ms, "database.acquire_timeout_ms"),
             (

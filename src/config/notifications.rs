@@ -7,21 +7,25 @@ use super::ConfigError;
 use super::load::require;
 use super::tls::networks;
 
+/// Longest delay before a notification that failed is sent again.
+pub const MAX_RETRY_SECONDS: u64 = 300;
+
 section! {
     /// `[notifications]`: telling approvers that something waits, by Web Push and webhooks.
     Notifications {
         /// Whether anything is sent. It also needs `security.cluster_secret`.
         enabled: bool = true,
-        /// Whom a push service may contact about this gateway, as `mailto:` or `https:`; `page.url` if empty and https.
+        /// Whom a push service may contact about this gateway, as `mailto:` or `https:`; `page.url`
+        /// if empty and https.
         contact: String = String::new(),
         /// Networks that may be notified although they are not public, also without TLS.
         #[serde(deserialize_with = "networks")]
         allow: Vec<IpNet> = Vec::new(),
-        /// Least time between two notifications to the same target. What comes meanwhile is one notification.
+        /// Least time between two notifications to the same target. All requests in between are one
+        /// notification.
         pause_seconds: u64 = 10,
         /// First delay before a notification that failed is sent again; it doubles.
         retry_seconds: u64 = 5,
-        retry_max_seconds: u64 = 300,
         /// How long a target may fail before it is disabled.
         give_up_seconds: u64 = 3 * 24 * 3_600,
         /// How often a node looks for what was not sent when it was submitted.
@@ -47,9 +51,9 @@ impl Notifications {
             "this and notifications.retry_seconds must be at least 1",
         )?;
         require(
-            self.retry_max_seconds >= self.retry_seconds,
-            "notifications.retry_max_seconds",
-            "must be at least notifications.retry_seconds",
+            self.retry_seconds <= MAX_RETRY_SECONDS,
+            "notifications.retry_seconds",
+            "must be at most 300",
         )
     }
 }

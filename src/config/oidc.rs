@@ -1,4 +1,5 @@
-//! `[page.oidc]`: sign-in on the approvers' page with OpenID Connect. A half-finished configuration is an error.
+//! `[page.oidc]`: sign-in on the approvers' page with OpenID Connect. A half-finished configuration
+//! is an error.
 
 use axum::http::Uri;
 use serde::{Deserialize, Serialize};
@@ -8,19 +9,19 @@ use super::load::require;
 use super::{Auth, ConfigError};
 
 section! {
-    /// `[page.oidc]`: sign-in with OpenID Connect.
     Oidc {
         /// The provider, exactly as `issuer` in its discovery document; sign-in is off if empty.
         issuer: String = String::new(),
         /// The page's id at the provider: a public client.
         client_id: String = String::new(),
-        /// What is asked for, separated by spaces.
+        /// The scopes to request, separated by spaces.
         scope: String = "openid offline_access".into(),
         /// The parameter `audience` of the authorization request; not sent if empty.
         audience: String = String::new(),
         /// The parameter `resource` (RFC 8707); not sent if empty.
         resource: String = String::new(),
-        /// Origins of the provider's endpoints, where they differ from that of `issuer`: the page may call no others.
+        /// Origins of the provider's endpoints, where they differ from that of `issuer`: the page
+        /// may call no others.
         origins: Vec<String> = Vec::new(),
     }
 }
@@ -43,7 +44,6 @@ impl Oidc {
         origin_of(url).is_some_and(|origin| self.connect_origins().contains(&origin))
     }
 
-    /// Checks what types cannot express.
     pub(super) fn validate(&self, auth: &Auth) -> Result<(), ConfigError> {
         let rest = [&self.client_id, &self.audience, &self.resource];
         let is_begun = rest.into_iter().any(|value| !value.is_empty()) || !self.origins.is_empty();
@@ -101,7 +101,8 @@ fn is_plain(text: &str, forbidden: &str) -> bool {
         .all(|character| character.is_ascii_graphic() && !forbidden.contains(character))
 }
 
-/// The origin of a URL. It goes into a header of the page, so its host has the characters of a host and no others.
+/// The origin of a URL. It goes into a header of the page, so its host has the characters of a host
+/// and no others.
 fn origin_of(url: &str) -> Option<String> {
     let uri = url.parse::<Uri>().ok()?;
     let authority = uri.authority()?.as_str();

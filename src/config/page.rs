@@ -6,13 +6,11 @@ use super::load::require;
 use super::{Config, ConfigError, Oidc, TlsMode};
 
 section! {
-    /// `[page]`: the page of the approvers.
     Page {
         /// Whether nodes serve it, at `/`.
         enabled: bool = true,
         /// Its public URL, for links; `server.listen`, if empty.
         url: String = String::new(),
-        /// Sign-in with OpenID Connect.
         oidc: Oidc = Oidc::default(),
     }
 }

@@ -21,7 +21,8 @@ impl Secret {
         self.0.is_empty()
     }
 
-    /// Reads the value from the file that `key` names, if it names one. It is an error if the value is set directly, too.
+    /// Reads the value from the file that `key` names, if it names one. It is an error if the value
+    /// is set directly, too.
     pub(super) fn read(
         &mut self,
         key: &'static str,

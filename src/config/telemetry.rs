@@ -11,18 +11,19 @@ use super::load::require;
 use super::{ConfigError, Secret};
 
 section! {
-    /// `[telemetry]`: metrics and traces.
     Telemetry {
         /// The address that serves `GET /metrics`, without credentials; none if empty.
         metrics_listen: String = "127.0.0.1:9464".into(),
-        /// Where metrics and spans are sent by OTLP over HTTP, such as `http://collector:4318`; nowhere if empty.
+        /// Where metrics and spans are sent by OTLP over HTTP, such as `http://collector:4318`;
+        /// nowhere if empty.
         otlp_endpoint: String = String::new(),
         /// Headers of these exports, as `name=value,name=value`, values percent-encoded.
         otlp_headers: Secret = Secret::default(),
         /// A file that holds `otlp_headers`; read where it is not set itself.
         otlp_headers_file: Option<PathBuf> = None,
         export_seconds: u64 = 15,
-        /// The share of requests that is traced, from 0 to 1; a request whose caller traces it always is.
+        /// The share of requests that is traced, from 0 to 1; a request whose caller traces it
+        /// always is.
         sample_ratio: f64 = 1.0,
         /// The `service.name` of exported traces and metrics.
         service_name: String = "countersign".into(),
@@ -79,7 +80,6 @@ impl Telemetry {
         Ok(headers)
     }
 
-    /// Checks what types cannot express.
     pub fn validate(&self) -> Result<(), ConfigError> {
         self.metrics_address()?;
         self.otlp_urls()?;

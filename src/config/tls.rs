@@ -1,4 +1,5 @@
-//! `[tls]`: where TLS terminates, in the node or in a trusted proxy. Without either, plain HTTP is served on loopback only.
+//! `[tls]`: where TLS terminates, in the node or in a trusted proxy. Without either, plain HTTP is
+//! served on loopback only.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -32,9 +33,7 @@ pub enum ClientAuth {
 }
 
 section! {
-    /// `[tls]`: encryption up to the node.
     Tls {
-        /// `off`, `on` or `upstream`.
         mode: TlsMode = TlsMode::Off,
         /// The certificate and its chain, in PEM, for `on`.
         cert_file: Option<PathBuf> = None,
@@ -43,17 +42,15 @@ section! {
         client_ca_file: Option<PathBuf> = None,
         /// Their revocation lists, in PEM.
         client_crl_file: Option<PathBuf> = None,
-        /// `none`, `optional` or `required`.
         client_auth: ClientAuth = ClientAuth::None,
         reload_seconds: u64 = 10,
-        /// How long a handshake may take.
         handshake_timeout_seconds: u64 = 10,
         /// The networks of the trusted proxies, for `upstream`.
         #[serde(deserialize_with = "networks")]
         proxies: Vec<IpNet> = Vec::new(),
-        /// What each of them sends in `X-Proxy-Secret`; required with `client_cert_header`.
+        /// The secret that each of them sends in `X-Proxy-Secret`; required with
+        /// `client_cert_header`.
         proxy_secret: Secret = Secret::default(),
-        /// A file that holds `proxy_secret`, instead.
         proxy_secret_file: Option<PathBuf> = None,
         /// The header in which they pass the client's certificate on; none if empty.
         client_cert_header: String = String::new(),

@@ -1,4 +1,4 @@
-//! What `countersign dev` prints once it is ready: addresses, keys, and what to do next.
+//! The output of `countersign dev` once it is ready: addresses, keys and first steps.
 
 use std::path::{Path, PathBuf};
 
@@ -71,7 +71,7 @@ Then go on there with "A first exchange by hand" in docs/api.md, which uses thes
     );
 }
 
-/// What to do, and the link or the command for it.
+/// The first steps, each with its link or command.
 fn first_steps(steps: &FirstSteps) -> Vec<(String, String)> {
     let path = directory_to_add().map(|directory| {
         let meaning = "In another terminal, so that `countersign` is found".to_owned();

@@ -1,5 +1,6 @@
-//! Finds and runs PostgreSQL's programs. PostgreSQL refuses to run as root, so for root the programs and their files belong
-//! to an unprivileged account; any other user runs them as themselves.
+//! Finds and runs PostgreSQL's programs. PostgreSQL refuses to run as root, so for root the
+//! programs and their files belong to an unprivileged account; any other user runs them as
+//! themselves.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -7,6 +8,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use anyhow::{Context as _, anyhow};
 use nix::unistd::{User, chown, geteuid};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
@@ -31,43 +33,9 @@ const REMEDY: &str = "Debian 12, Ubuntu 24.04 and later have it in the package p
                       apt.postgresql.org, for other systems https://www.postgresql.org/download/. Or name the directory of \
                       its programs in COUNTERSIGN_POSTGRES_BIN, or use a server of yours with --database-url";
 
-#[derive(Debug, thiserror::Error)]
-pub enum PostgresError {
-    #[error("PostgreSQL {OLDEST} or later is needed, and none was found. {REMEDY}")]
-    NotFound,
-    #[error("PostgreSQL {OLDEST} or later is needed; {bin} has version {version}. {REMEDY}", bin = .bin.display())]
-    TooOld { version: u32, bin: PathBuf },
-    #[error(
-        "PostgreSQL refuses to run as root, and there is neither a user `postgres` nor `nobody`"
-    )]
-    NoAccount,
-    #[error(
-        "PostgreSQL runs as `{account}`, who may not enter {directory}: choose another --data-dir, \
-         or run as an ordinary user",
-        directory = .directory.display()
-    )]
-    Unreachable { directory: PathBuf, account: String },
-    #[error(
-        "{data_dir} is in use by another `countersign dev`: stop that one, or choose another --data-dir",
-        data_dir = .data_dir.display()
-    )]
-    InUse { data_dir: PathBuf },
-    #[error("could not {what}")]
-    Io { what: String, source: io::Error },
-    #[error("could not {what}; the end of {log}:\n{log_tail}", log = .log.display())]
-    Failed {
-        what: &'static str,
-        log: PathBuf,
-        log_tail: String,
-    },
-}
-
-impl PostgresError {
-    /// Wraps an I/O error of `verb` on `path`.
-    pub fn io(verb: &str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let what = format!("{verb} {}", path.display());
-        |source| Self::Io { what, source }
-    }
+/// The context of an I/O error of `verb` on `path`.
+pub fn could_not(verb: &str, path: &Path) -> String {
+    format!("could not {verb} {}", path.display())
 }
 
 /// A PostgreSQL installation, the account that runs it, and its log file.
@@ -80,34 +48,41 @@ pub struct PostgresBinaries {
 }
 
 impl PostgresBinaries {
-    /// Finds one that is new enough: the one named in the environment, else the one on `PATH`, else the newest.
-    pub async fn find(log: PathBuf) -> Result<Self, PostgresError> {
-        let mut refusal = PostgresError::NotFound;
+    /// Finds one that is new enough: the one named in the environment, else the one on `PATH`, else
+    /// the newest.
+    pub async fn find(log: PathBuf) -> anyhow::Result<Self> {
+        let mut refusal =
+            anyhow!("PostgreSQL {OLDEST} or later is needed, and none was found. {REMEDY}");
         for bin in candidates() {
             match version(&bin).await {
                 Some(version) if version >= OLDEST => {
                     let account = account()?;
                     return Ok(Self { bin, account, log });
                 }
-                Some(version) => refusal = PostgresError::TooOld { version, bin },
+                Some(version) => {
+                    refusal = anyhow!(
+                        "PostgreSQL {OLDEST} or later is needed; {} has version {version}. {REMEDY}",
+                        bin.display()
+                    );
+                }
                 None => {}
             }
         }
         Err(refusal)
     }
 
-    /// One of the programs, as the right account, and in its own process group, which Ctrl-C does not reach.
-    pub fn command(&self, program: &str, directory: &Path) -> Result<Command, PostgresError> {
+    /// One of the programs, as the right account, and in its own process group, which Ctrl-C does
+    /// not reach.
+    pub fn command(&self, program: &str, directory: &Path) -> anyhow::Result<Command> {
         let mut options = File::options();
         let out = options
             .create(true)
             .append(true)
             .mode(0o600)
             .open(&self.log);
-        let out = out.map_err(PostgresError::io("write", &self.log))?;
-        let err = out
-            .try_clone()
-            .map_err(PostgresError::io("write", &self.log))?;
+        let out = out.with_context(|| could_not("write", &self.log))?;
+        let err = out.try_clone();
+        let err = err.with_context(|| could_not("write", &self.log))?;
         let mut command = Command::new(self.bin.join(program));
         // PGPORT, PGOPTIONS and the like are meant for another server.
         for (name, _) in std::env::vars_os() {
@@ -132,32 +107,26 @@ impl PostgresBinaries {
         mut command: Command,
         what: &'static str,
         input: &str,
-    ) -> Result<(), PostgresError> {
-        let failed = |source| PostgresError::Io {
-            what: what.to_owned(),
-            source,
-        };
+    ) -> anyhow::Result<()> {
+        let failed = || format!("could not {what}");
         let mut child = command
             .stdin(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
-            .map_err(failed)?;
+            .with_context(failed)?;
         if let Some(mut stdin) = child.stdin.take() {
             // A program that has ended early is reported by its exit code.
             let _ = stdin.write_all(input.as_bytes()).await;
         }
-        if child.wait().await.map_err(failed)?.success() {
+        if child.wait().await.with_context(failed)?.success() {
             return Ok(());
         }
         Err(self.failed(what))
     }
 
-    pub fn failed(&self, what: &'static str) -> PostgresError {
-        PostgresError::Failed {
-            what,
-            log: self.log.clone(),
-            log_tail: self.log_tail(),
-        }
+    pub fn failed(&self, what: &str) -> anyhow::Error {
+        let (log, log_tail) = (self.log.display(), self.log_tail());
+        anyhow!("could not {what}; the end of {log}:\n{log_tail}")
     }
 
     pub fn log_tail(&self) -> String {
@@ -182,26 +151,28 @@ impl PostgresBinaries {
         Ok(chown(path, Some(account.uid), Some(account.gid))?)
     }
 
-    /// Makes sure that the account can enter `data_dir`, an absolute path. The mode of `data_dir` is changed if necessary;
-    /// a directory above it that cannot be entered is an error.
-    pub fn open_way_to(&self, data_dir: &Path) -> Result<(), PostgresError> {
+    /// Makes sure that the account can enter `data_dir`, an absolute path. The mode of `data_dir`
+    /// is changed if necessary; a directory above it that cannot be entered is an error.
+    pub fn open_way_to(&self, data_dir: &Path) -> anyhow::Result<()> {
         let Some(account) = &self.account else {
             return Ok(());
         };
         for directory in data_dir.ancestors() {
-            let failed = PostgresError::io("look at", directory);
-            let metadata = fs::metadata(directory).map_err(failed)?;
+            let metadata = fs::metadata(directory);
+            let metadata = metadata.with_context(|| could_not("look at", directory))?;
             if may_enter(account, &metadata) {
                 continue;
             }
-            if directory != data_dir {
-                let (directory, account) = (directory.to_owned(), account.name.clone());
-                return Err(PostgresError::Unreachable { directory, account });
-            }
+            anyhow::ensure!(
+                directory == data_dir,
+                "PostgreSQL runs as `{}`, who may not enter {}: choose another --data-dir, or run as an ordinary user",
+                account.name,
+                directory.display()
+            );
             let mut permissions = metadata.permissions();
             permissions.set_mode(metadata.mode() | 0o011);
             fs::set_permissions(directory, permissions)
-                .map_err(PostgresError::io("open", directory))?;
+                .with_context(|| could_not("open", directory))?;
         }
         Ok(())
     }
@@ -260,7 +231,7 @@ async fn version(bin: &Path) -> Option<u32> {
 }
 
 /// The account to switch to: none unless we are root.
-fn account() -> Result<Option<User>, PostgresError> {
+fn account() -> anyhow::Result<Option<User>> {
     if !geteuid().is_root() {
         return Ok(None);
     }
@@ -269,5 +240,7 @@ fn account() -> Result<Option<User>, PostgresError> {
             return Ok(Some(user));
         }
     }
-    Err(PostgresError::NoAccount)
+    anyhow::bail!(
+        "PostgreSQL refuses to run as root, and there is neither a user `postgres` nor `nobody`"
+    )
 }

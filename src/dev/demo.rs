@@ -1,4 +1,5 @@
-//! The demo tenant and its credentials. `dev` keeps the keys with its data, to print the same ones at every start.
+//! The demo tenant and its credentials. `dev` keeps the keys with its data, to print the same ones
+//! at every start.
 
 use std::path::Path;
 
@@ -37,8 +38,8 @@ pub struct DemoAccounts {
 }
 
 impl DemoAccounts {
-    /// The demo of the last run on this database if it is still valid, else a new one. Each `database_url` that is not
-    /// our own has its own file of keys.
+    /// The demo of the last run on this database if it is still valid, else a new one. Each
+    /// `database_url` that is not our own has its own file of keys.
     pub async fn prepare(
         administration: &AdminService,
         data_dir: &Path,
@@ -97,7 +98,7 @@ impl DemoAccounts {
         Ok(devices.iter().any(|device| device.revoked_at.is_none()))
     }
 
-    /// A link by which whoever opens it becomes the approver.
+    /// A link that makes the person who opens it the approver.
     pub async fn invite(
         &self,
         administration: &AdminService,

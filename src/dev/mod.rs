@@ -1,5 +1,5 @@
-//! `countersign dev`: a whole gateway with a private PostgreSQL and a demo tenant. Its nodes are processes, so that one can be
-//! killed while the others run on. All of it ends together.
+//! `countersign dev`: a whole gateway with a private PostgreSQL and a demo tenant. Its nodes are
+//! processes, so that one can be killed while the others run on. All of it ends together.
 
 mod banner;
 mod binaries;
@@ -51,8 +51,8 @@ impl DevOptions {
         Ok(address)
     }
 
-    /// Fails if a node could not listen. Without this check, that would show only after the database and the keys have
-    /// been created.
+    /// Fails if a node could not listen. Without this check, that would show only after the
+    /// database and the keys have been created.
     fn check_addresses(&self) -> anyhow::Result<()> {
         for node in 0..self.nodes {
             let address = self.address(node)?;
@@ -133,7 +133,7 @@ fn open_administration(config: &Config) -> anyhow::Result<AdminService> {
     Ok(AdminService::new(&store, clock, AuditActor::command_line()))
 }
 
-/// What somebody needs who wants to try it.
+/// The links and names that a first user needs.
 struct FirstSteps {
     invitation: String,
     /// Whether the invitation can be opened in a browser.
@@ -215,7 +215,8 @@ impl Drop for DataDir {
     }
 }
 
-/// A directory in the user's home; for root one of the system, since PostgreSQL's account cannot enter root's home.
+/// A directory in the user's home; for root one of the system, since PostgreSQL's account cannot
+/// enter root's home.
 fn default_data_dir() -> PathBuf {
     if nix::unistd::geteuid().is_root() {
         return PathBuf::from("/var/lib/countersign-dev");

@@ -1,5 +1,5 @@
-//! The nodes of `countersign dev`, each a process. Each stops when its standard input, a pipe from us, ends, so that none
-//! outlives us.
+//! The nodes of `countersign dev`, each a process. Each stops when its standard input, a pipe from
+//! us, ends, so that none outlives us.
 
 use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt as _;
@@ -168,8 +168,8 @@ impl DevNodes {
     }
 }
 
-/// The address of a node's metrics: the port after its predecessor's, or a free one if that is taken, for instance by
-/// another node on this machine.
+/// The address of a node's metrics: the port after its predecessor's, or a free one if that is
+/// taken, for instance by another node on this machine.
 fn metrics_listen(config: &Config, index: u16) -> anyhow::Result<String> {
     let Some(mut address) = config.telemetry.metrics_address()? else {
         return Ok(String::new());
@@ -183,7 +183,8 @@ fn metrics_listen(config: &Config, index: u16) -> anyhow::Result<String> {
     Ok(address.to_string())
 }
 
-/// Starts one node. Its settings are passed in the environment, so that no key appears in the list of processes.
+/// Starts one node. Its settings are passed in the environment, so that no key appears in the list
+/// of processes.
 fn spawn(
     name: &str,
     listen: SocketAddr,

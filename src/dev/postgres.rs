@@ -1,6 +1,6 @@
-//! A private PostgreSQL: initialised, started, recovered and stopped. However the last run ended, the next start finds the
-//! committed data, and no two servers ever share a data directory. It accepts connections from this machine only, with a
-//! password.
+//! A private PostgreSQL: initialised, started, recovered and stopped. However the last run ended,
+//! the next start finds the committed data, and no two servers ever share a data directory. It
+//! accepts connections from this machine only, with a password.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -8,6 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use countersign::gateway::authenticate::random_text;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -16,8 +17,7 @@ use tokio::net::TcpListener;
 use tokio::process::Child;
 use tokio::time::{sleep, timeout};
 
-use super::binaries::PostgresBinaries;
-pub use super::binaries::PostgresError;
+use super::binaries::{PostgresBinaries, could_not};
 
 /// How long the server may take to start or stop. After a crash it first replays its log.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -44,14 +44,14 @@ pub struct PrivatePostgres {
 }
 
 impl PrivatePostgres {
-    /// Starts the server on `data_dir/postgres`, initialising it the first time and recovering it if the last run was
-    /// killed.
-    pub async fn start(data_dir: &Path) -> Result<Self, PostgresError> {
+    /// Starts the server on `data_dir/postgres`, initialising it the first time and recovering it
+    /// if the last run was killed.
+    pub async fn start(data_dir: &Path) -> anyhow::Result<Self> {
         let binaries = PostgresBinaries::find(data_dir.join("postgres.log")).await?;
         let created = fs::create_dir_all(data_dir).await;
-        created.map_err(PostgresError::io("create", data_dir))?;
+        created.with_context(|| could_not("create", data_dir))?;
         let absolute = fs::canonicalize(data_dir).await;
-        let data_dir = absolute.map_err(PostgresError::io("find", data_dir))?;
+        let data_dir = absolute.with_context(|| could_not("find", data_dir))?;
         binaries.open_way_to(&data_dir)?;
         let lock = lock(&data_dir)?;
         sweep_unfinished(&data_dir).await;
@@ -62,7 +62,7 @@ impl PrivatePostgres {
             initialise(&binaries, &data, &password_file).await?;
         }
         let password = fs::read_to_string(&password_file).await;
-        let password = password.map_err(PostgresError::io("read", &password_file))?;
+        let password = password.with_context(|| could_not("read", &password_file))?;
         stop_leftover(&binaries, &data).await?;
         let (server, port) = launch(&binaries, &data).await?;
 
@@ -82,11 +82,10 @@ impl PrivatePostgres {
     }
 
     /// Stops it cleanly (fast shutdown) and waits for its end.
-    pub async fn stop(mut self) -> Result<(), PostgresError> {
+    pub async fn stop(mut self) -> anyhow::Result<()> {
         self.server.interrupt();
         match timeout(START_TIMEOUT, self.server.child.wait()).await {
-            Ok(Ok(_)) => Ok(()),
-            Ok(Err(error)) => Err(PostgresError::io("wait for", Path::new("postgres"))(error)),
+            Ok(ended) => ended.map(drop).context("could not wait for postgres"),
             Err(_) => Err(self.binaries.failed("stop PostgreSQL in time")),
         }
     }
@@ -129,15 +128,16 @@ impl Drop for PostgresServer {
 }
 
 /// Locks the data directory: two processes would stop each other's servers.
-fn lock(data_dir: &Path) -> Result<File, PostgresError> {
+fn lock(data_dir: &Path) -> anyhow::Result<File> {
     let path = data_dir.join("postgres.lock");
-    let file = File::create(&path).map_err(PostgresError::io("create", &path))?;
+    let file = File::create(&path).with_context(|| could_not("create", &path))?;
     match file.try_lock() {
         Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(PostgresError::InUse {
-            data_dir: data_dir.to_owned(),
-        }),
-        Err(TryLockError::Error(source)) => Err(PostgresError::io("lock", &path)(source)),
+        Err(TryLockError::WouldBlock) => anyhow::bail!(
+            "{} is in use by another `countersign dev`: stop that one, or choose another --data-dir",
+            data_dir.display()
+        ),
+        Err(TryLockError::Error(source)) => Err(source).context(could_not("lock", &path)),
     }
 }
 
@@ -146,10 +146,10 @@ async fn initialise(
     binaries: &PostgresBinaries,
     data: &Path,
     password_file: &Path,
-) -> Result<(), PostgresError> {
+) -> anyhow::Result<()> {
     write_password(password_file)
         .and_then(|()| binaries.hand_over(password_file))
-        .map_err(PostgresError::io("write", password_file))?;
+        .with_context(|| could_not("write", password_file))?;
 
     // Only a complete directory gets the name: no server can use what an interrupted initdb leaves.
     // The initdb of a killed run may still be running, so each attempt has its own directory.
@@ -157,14 +157,14 @@ async fn initialise(
     let created = fs::create_dir(&unfinished).await;
     created
         .and_then(|()| binaries.hand_over(&unfinished))
-        .map_err(PostgresError::io("create", &unfinished))?;
+        .with_context(|| could_not("create", &unfinished))?;
     let mut initdb = binaries.command("initdb", &unfinished)?;
     initdb.args(["--username=countersign", "--auth=scram-sha-256"]);
     initdb.args(["--encoding=UTF8", "--locale=C", "-D"]);
     initdb.arg(&unfinished).arg("--pwfile").arg(password_file);
     binaries.run(initdb, "initialise a database", "").await?;
     let renamed = fs::rename(&unfinished, data).await;
-    renamed.map_err(PostgresError::io("create", data))
+    renamed.with_context(|| could_not("create", data))
 }
 
 fn write_password(path: &Path) -> io::Result<()> {
@@ -186,12 +186,12 @@ async fn sweep_unfinished(data_dir: &Path) {
 }
 
 /// Stops the server of an earlier run that was killed before it could do so.
-async fn stop_leftover(binaries: &PostgresBinaries, data: &Path) -> Result<(), PostgresError> {
+async fn stop_leftover(binaries: &PostgresBinaries, data: &Path) -> anyhow::Result<()> {
     let Some(PidFile { pid, .. }) = PidFile::read(data).await else {
         return Ok(());
     };
-    // By now the id may belong to another process, or to a zombie. Either would keep PostgreSQL from starting; the command
-    // line distinguishes them from a server.
+    // By now the id may belong to another process, or to a zombie. Either would keep PostgreSQL
+    // from starting; the command line distinguishes them from a server.
     if Path::new("/proc/self").exists() {
         let words = fs::read(format!("/proc/{pid}/cmdline")).await;
         let words = words.unwrap_or_default();
@@ -216,20 +216,17 @@ async fn stop_leftover(binaries: &PostgresBinaries, data: &Path) -> Result<(), P
 }
 
 /// Starts a server, waits until it accepts connections, and returns it with its port.
-async fn launch(
-    binaries: &PostgresBinaries,
-    data: &Path,
-) -> Result<(PostgresServer, u16), PostgresError> {
+async fn launch(binaries: &PostgresBinaries, data: &Path) -> anyhow::Result<(PostgresServer, u16)> {
     for _ in 0..PORTS_TO_TRY {
         let port = free_port().await;
-        let port = port.map_err(PostgresError::io("find a port for", data))?;
+        let port = port.with_context(|| could_not("find a port for", data))?;
         let mut postgres = binaries.command("postgres", data)?;
         // No socket file: nothing uses it, and it would limit the length of `data_dir`.
         postgres.arg("-D").arg(data);
         postgres.args(["--unix_socket_directories=", "--max_connections=300"]);
         postgres.args(["--listen_addresses=127.0.0.1", "-p", &port.to_string()]);
         let child = postgres.spawn();
-        let child = child.map_err(PostgresError::io("run postgres in", data))?;
+        let child = child.with_context(|| could_not("run postgres in", data))?;
         let mut server = PostgresServer { child };
         match timeout(START_TIMEOUT, server.ready(data)).await {
             Ok(true) => return Ok((server, port)),

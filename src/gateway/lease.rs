@@ -1,6 +1,7 @@
-//! The node's lease, without which its channels count as closed. Renewed every few seconds, released when the node stops, and
-//! removed by other nodes once it has expired. While the database is away channels stay open and send nothing; afterwards
-//! the heartbeat registers the node and its channels again.
+//! The node's lease, without which its channels count as closed. Renewed every few seconds,
+//! released when the node stops, and removed by other nodes once it has expired. While the database
+//! is away channels stay open and send nothing; afterwards the heartbeat registers the node and its
+//! channels again.
 
 use std::collections::HashSet;
 use std::sync::PoisonError;
@@ -27,7 +28,8 @@ impl ChannelService {
         self.lease_age().as_secs_f64() > LEASE_SECONDS
     }
 
-    /// Closes all channels after a long time without the database: it may be only this node that does not reach it.
+    /// Closes all channels after a long time without the database: it may be only this node that
+    /// does not reach it.
     pub(super) fn close_after_outage(&self) {
         let patience = Duration::from_secs(self.context.config.push.outage_seconds);
         if self.is_cut_off() && self.lease_age() > patience {
@@ -37,7 +39,8 @@ impl ChannelService {
         }
     }
 
-    /// Renews the node's lease, registers channels whose row is gone, and removes rows without a channel.
+    /// Renews the node's lease, registers channels whose row is gone, and removes rows without a
+    /// channel.
     pub(super) async fn heartbeat(&self) -> Result<()> {
         let begun = Instant::now();
         let check = self.secret.check();
@@ -49,8 +52,9 @@ impl ChannelService {
         self.compare_channels().await
     }
 
-    /// Makes the rows of this node's channels those of its live ones. They differ after a removal was lost, after other
-    /// nodes removed the rows of a node that seemed dead, and after a failover to a standby that lacked the latest.
+    /// Makes the rows of this node's channels those of its live ones. They differ after a removal
+    /// was lost, after other nodes removed the rows of a node that seemed dead, and after a
+    /// failover to a standby that lacked the latest.
     async fn compare_channels(&self) -> Result<()> {
         let live: Vec<Uuid> = self.registry.all().iter().map(|handle| handle.id).collect();
         let differing = self.store.compare_channels(&live).await?;
@@ -59,7 +63,7 @@ impl ChannelService {
             let rows = self.registry.rows_of(&missing);
             let keys: Vec<_> = rows.iter().map(|row| row.key.clone()).collect();
             self.store.register_channels(&rows).await?;
-            // What was for them, and what came meanwhile.
+            // They read the messages that came meanwhile.
             self.context.wake.wake_here(keys);
         }
         let stale = self.store.remove_channels(differing.stale).await?;
@@ -67,7 +71,8 @@ impl ChannelService {
         Ok(())
     }
 
-    /// Deregisters this node, wakes the channels that shared an identity with its own, and writes the pending calls.
+    /// Deregisters this node, wakes the channels that shared an identity with its own, and writes
+    /// the pending calls.
     pub async fn leave(&self) {
         let (left, written) = tokio::join!(self.store.leave(), self.presence.write_calls());
         if let Err(error) = written {
@@ -81,7 +86,8 @@ impl ChannelService {
         }
     }
 
-    /// Removes nodes whose lease has expired, and wakes the channels that shared an identity with theirs.
+    /// Removes nodes whose lease has expired, and wakes the channels that shared an identity with
+    /// theirs.
     pub(super) async fn reap_expired_nodes(&self) -> Result<()> {
         let keys = self.store.reap_expired_nodes().await?;
         self.context.wake.wake(keys);

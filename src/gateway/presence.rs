@@ -19,6 +19,8 @@ use crate::wake::WakeKey;
 
 /// Most enforcers whose calls wait to be written; while the database is unavailable, further ones are dropped.
 const MAX_CALLERS: usize = 100_000;
+/// How long a call keeps an enforcer online.
+const CALL_LIFETIME: Duration = Duration::from_secs(600);
 
 /// The latest call of each enforcer, until it is written.
 type LatestCalls = HashMap<(TenantId, EnforcerId), Instant>;
@@ -111,7 +113,6 @@ impl EnforcerPresence {
         enforcer: Option<&EnforcerId>,
     ) -> Result<Vec<Presence>> {
         let (tenant, config) = (&caller.origin().tenant, &self.context.config.presence);
-        let call_for = Duration::from_secs(config.call_seconds);
         let approver = match caller {
             Member::Approver(caller) => caller.bound.as_ref(),
             Member::Enforcer(_) | Member::Admin(_) => None,
@@ -119,7 +120,7 @@ impl EnforcerPresence {
         let store = &self.store;
         let facts = store.enforcers(tenant, enforcer, approver, config.list_max);
         let present = facts.await?.into_iter();
-        let present = present.filter_map(|facts| judge_presence(facts, call_for));
+        let present = present.filter_map(|facts| judge_presence(facts, CALL_LIFETIME));
         Ok(present.collect())
     }
 }

@@ -1,5 +1,6 @@
-//! The periodic work of every node: expiry, refreshing credentials and more. Statements are guarded and periods have jitter, so
-//! that nodes may run the same sweep at once and no leader is needed. Retention alone is done by one node at a time.
+//! The periodic work of every node: expiry, refreshing credentials and more. Statements are guarded
+//! and periods have jitter, so that nodes may run the same sweep at once and no leader is needed.
+//! Retention alone is done by one node at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,7 +53,8 @@ pub(super) fn start(gateway: &Arc<Gateway>, tasks: &TaskTracker, stop: &Cancella
     let periods = [HEARTBEAT_INTERVAL, HEARTBEAT_RETRY_INTERVAL];
     sweeps.every_with_retry("heartbeat", periods, |gateway| async move {
         let channels = &gateway.channels;
-        // Channels go on once the lease is renewed: those whose credential has ended must be closed before.
+        // Channels go on once the lease is renewed: those whose credential has ended must be closed
+        // before.
         let refreshed = if channels.is_cut_off() {
             gateway.authenticator.refresh_credentials().await
         } else {
@@ -105,7 +107,8 @@ struct SweepTasks<'s> {
 }
 
 impl SweepTasks<'_> {
-    /// Runs `job` now and then every `period`, with jitter. A sweep under way is finished before the node stops.
+    /// Runs `job` now and then every `period`, with jitter. A sweep under way is finished before
+    /// the node stops.
     fn every<J, F>(&self, name: &'static str, period: Duration, job: J)
     where
         J: Fn(Arc<Gateway>) -> F + Send + 'static,

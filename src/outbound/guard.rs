@@ -1,8 +1,8 @@
-//! Which addresses may be connected to. Where a URL is chosen by a caller, names are resolved and checked here, and the connection goes
-//! to the address that was checked: a name that resolves differently the next time gains nothing.
+//! Which addresses may be connected to. Where a URL is chosen by a caller, names are resolved and
+//! checked here, and the connection goes to the address that was checked: a name that resolves
+//! differently the next time gains nothing.
 
 use std::error::Error;
-use std::fmt;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _};
 use std::pin::Pin;
@@ -47,7 +47,8 @@ fn listed(networks: &[IpNet], address: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(&address))
 }
 
-/// Whether an address is one of the public internet, so that nothing behind the gateway's own firewall is reached.
+/// Whether an address is one of the public internet, so that nothing behind the gateway's own
+/// firewall is reached.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -88,16 +89,9 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 }
 
 /// A name has no address that is permitted.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("the host has no address that may be connected to")]
 pub struct NotPermitted;
-
-impl fmt::Display for NotPermitted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the host has no address that may be connected to")
-    }
-}
-
-impl Error for NotPermitted {}
 
 /// Whether a call failed because of its address.
 pub fn is_not_permitted(error: &(dyn Error + 'static)) -> bool {
@@ -111,8 +105,8 @@ pub fn is_not_permitted(error: &(dyn Error + 'static)) -> bool {
     false
 }
 
-/// Lookups under way. The system has no limit of time for them, and the threads that do them are few: names that are never answered
-/// must not take them all.
+/// Lookups under way. The system has no limit of time for them, and the threads that do them are
+/// few: names that are never answered must not take them all.
 static LOOKUPS: Semaphore = Semaphore::const_new(64);
 
 /// Resolves names by the system, and leaves out what is not permitted.
@@ -132,7 +126,8 @@ impl Service<Name> for GuardedResolver {
         let guard = self.0.clone();
         Box::pin(async move {
             let turn = LOOKUPS.acquire().await?;
-            // On a thread that goes on when this is given up, so the turn goes with it. The connector sets the port.
+            // On a thread that goes on when this is given up, so the turn goes with it. The
+            // connector sets the port.
             let look = move || {
                 let _turn = turn;
                 (name.as_str(), 0).to_socket_addrs()

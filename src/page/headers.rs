@@ -1,4 +1,4 @@
-//! What the page may do in a browser.
+//! Headers that restrict the page in a browser.
 
 /// The headers of every file of the page, beside its `Content-Security-Policy`.
 pub const HEADERS: [(&str, &str); 6] = [
@@ -15,16 +15,18 @@ pub const HEADERS: [(&str, &str); 6] = [
     ),
 ];
 
-/// The `Cache-Control` of versioned files, whose names stand for one content, and that of the others, which are asked for each
-/// time so that a new version takes effect.
+/// The `Cache-Control` of versioned files, whose names stand for one content, and that of the
+/// others, which are asked for each time so that a new version takes effect.
 pub const CACHING: [&str; 2] = ["public, max-age=31536000, immutable", "no-cache"];
 
 /// The only part of the policy that has no effect inside a page.
 pub(super) const NOBODY_FRAMES: &str = "; frame-ancestors 'none'";
 
-/// The `Content-Security-Policy`: the page's own files and nothing else, and connections to its own host and these origins.
+/// The `Content-Security-Policy`: the page's own files and nothing else, and connections to its own
+/// host and these origins.
 ///
-/// `'self'` includes the WebSockets of the same host in every browser that has the cryptography the page needs.
+/// `'self'` includes the WebSockets of the same host in every browser that has the cryptography the
+/// page needs.
 pub fn policy<'o>(connect: impl IntoIterator<Item = &'o str>) -> String {
     let mut origins = "'self'".to_owned();
     for origin in connect {

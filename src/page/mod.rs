@@ -1,5 +1,6 @@
-//! The page of the approvers (`web`), embedded into the binary. Files are found under a directory whose name changes with
-//! their content, so that browsers may keep them for good; `index.html` leads there.
+//! The page of the approvers (`web`), embedded into the binary. Files are found under a directory
+//! whose name changes with their content, so that browsers may keep them for good; `index.html`
+//! leads there.
 
 mod headers;
 
@@ -39,13 +40,13 @@ pub struct PageFile {
 }
 
 impl PageFile {
-    fn new(name: &str, content: Bytes) -> Option<Self> {
-        Some(Self {
-            media_type: media_type(name)?,
+    fn new(media_type: &'static str, content: Bytes) -> Self {
+        Self {
+            media_type,
             hash: Sha256::digest(&content).into(),
             content,
             gzipped: OnceLock::new(),
-        })
+        }
     }
 
     /// The content compressed with gzip, if that makes it smaller.
@@ -67,8 +68,8 @@ pub struct ApproverPage {
     pub version: String,
     /// By their names below `page/<version>/`.
     pub versioned: BTreeMap<String, PageFile>,
-    /// By the names that browsers expect or others link to: the service worker, the manifest, icons, what must be
-    /// found whichever version a node has.
+    /// By the names that browsers expect or others link to: the service worker, the manifest,
+    /// icons, what must be found whichever version a node has.
     pub fixed: BTreeMap<String, PageFile>,
     pub index: PageFile,
     source: String,
@@ -92,14 +93,15 @@ impl ApproverPage {
         let source = String::from_utf8_lossy(&source).into_owned();
         let (mut versioned, mut fixed) = (BTreeMap::new(), BTreeMap::new());
         for (name, content) in files {
-            let Some(file) = PageFile::new(&name, content) else {
+            let Some(media_type) = media_type(&name) else {
                 continue;
             };
-            if is_fixed(&name) {
-                fixed.insert(name, file);
+            let files = if is_fixed(&name) {
+                &mut fixed
             } else {
-                versioned.insert(name, file);
-            }
+                &mut versioned
+            };
+            files.insert(name, PageFile::new(media_type, content));
         }
         let mut page = Self {
             hash,
@@ -123,8 +125,8 @@ impl ApproverPage {
         index.replacen(HEAD, &format!("{HEAD}{head}"), 1)
     }
 
-    /// `index.html` for another host than the gateway's, with more in its head: this, what the page may do in case the host does
-    /// not say it, and where the gateways are. All of it must be HTML.
+    /// `index.html` for another host than the gateway's, with more in its head: this, what the page
+    /// may do in case the host does not say it, and where the gateways are. All of it must be HTML.
     pub fn index_elsewhere(&self, head: &str, gateways: &[&str], policy: &str) -> String {
         // Only a header can say who may frame a page.
         let policy = policy.replace(headers::NOBODY_FRAMES, "");
@@ -139,13 +141,7 @@ impl ApproverPage {
 }
 
 fn html(text: String) -> PageFile {
-    let content = Bytes::from(text);
-    PageFile {
-        media_type: "text/html; charset=utf-8",
-        hash: Sha256::digest(&content).into(),
-        content,
-        gzipped: OnceLock::new(),
-    }
+    PageFile::new("text/html; charset=utf-8", Bytes::from(text))
 }
 
 fn is_fixed(name: &str) -> bool {
@@ -153,7 +149,7 @@ fn is_fixed(name: &str) -> bool {
         || ["sw.js", "reload.js", "manifest.webmanifest", "icon.svg"].contains(&name)
 }
 
-/// What is of no known type is not part of the page.
+/// `None` for files that are not part of the page.
 fn media_type(name: &str) -> Option<&'static str> {
     match name.rsplit_once('.')?.1 {
         "js" => Some("text/javascript; charset=utf-8"),

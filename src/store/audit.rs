@@ -4,7 +4,6 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use sqlx::postgres::types::PgInterval;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
@@ -14,7 +13,6 @@ use super::listing::cut_page;
 use crate::protocol::cursor::PagePosition;
 use crate::protocol::id::TenantId;
 use crate::protocol::listing::AuditLine;
-use crate::store::clock_offset::clock_offset;
 
 #[derive(Debug, Clone, Default)]
 pub struct AuditSource {
@@ -118,26 +116,5 @@ impl AuditStore {
             detail: row.detail,
         });
         Ok((lines.collect(), next))
-    }
-
-    /// Deletes events of a tenant that are older than `keep`, and than the floor that the database has. Through a function of
-    /// the tables' owner: the node's own role may only add events.
-    pub async fn delete_expired_audit(
-        &self,
-        tenant: &TenantId,
-        keep: PgInterval,
-        limit: i64,
-    ) -> Result<u64> {
-        let query = sqlx::query!(
-            r#"
-            select forget_audit_events($1, clock_timestamp() + $2::interval - $3::interval, $4) as "count!"
-            "#,
-            tenant.as_str(),
-            clock_offset(&self.database.clock),
-            keep,
-            limit,
-        )
-        .map(|row| u64::try_from(row.count).unwrap_or_default());
-        self.database.background.fetch_one(tenant, query).await
     }
 }

@@ -236,10 +236,7 @@ pub fn connect_options(config: &config::Database) -> Result<PgConnectOptions, sq
             format!("{}ms", config.statement_timeout_ms),
         ),
         ("lock_timeout", format!("{}ms", config.lock_timeout_ms)),
-        (
-            "idle_in_transaction_session_timeout",
-            format!("{}ms", config.idle_in_transaction_timeout_ms),
-        ),
+        ("idle_in_transaction_session_timeout", "10s".into()),
         // Every statement has an index. On a table that was just filled and not analysed yet, the planner would choose to
         // scan it, and keep that plan.
         ("enable_seqscan", "off".into()),

@@ -1,77 +1,22 @@
-//! Which tenants have something past its retention, and of what kind: one statement for many tenants, so that a pass costs
-//! little where nothing is due. And for how long history is kept at least, whatever the configuration says.
-
-use sqlx::postgres::types::PgInterval;
+//! Finds the tenants that have expired rows: one statement for many tenants, so that a pass costs
+//! little where nothing is due. Also reads the floors below which no configuration shortens
+//! history.
 
 use super::Database;
 use super::error::Result;
+use super::retention::{RetentionPeriods, TenantRule};
 use super::tenant_scope::TenantScope;
 use crate::protocol::id::TenantId;
 use crate::store::clock_offset::clock_offset;
 
-/// How long things are kept. Payloads as long as their row, if nothing is said.
-#[derive(Debug, Clone)]
-pub struct RetentionPeriods {
-    pub exchanges: PgInterval,
-    pub prompts: PgInterval,
-    pub sessions: PgInterval,
-    pub audit: PgInterval,
-    pub pairings: PgInterval,
-    pub payloads: Option<PgInterval>,
-}
-
-/// What of a tenant may be due: something of the kind is old enough.
+/// A tenant and the rules by which some of its rows may be due.
 #[derive(Debug)]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "one for each kind, read from one row"
-)]
 pub struct DueTenant {
     pub tenant: TenantId,
-    pub exchanges: bool,
-    pub prompts: bool,
-    pub sessions: bool,
-    pub enforcers: bool,
-    pub audit: bool,
-    pub pairings: bool,
-    pub tokens: bool,
-    pub artifacts: bool,
-    pub texts: bool,
-    pub snapshots: bool,
+    pub rules: Vec<TenantRule>,
 }
 
-impl DueTenant {
-    pub fn whole(tenant: TenantId) -> Self {
-        Self {
-            tenant,
-            exchanges: true,
-            prompts: true,
-            sessions: true,
-            enforcers: true,
-            audit: true,
-            pairings: true,
-            tokens: true,
-            artifacts: true,
-            texts: true,
-            snapshots: true,
-        }
-    }
-
-    pub fn any(&self) -> bool {
-        self.exchanges
-            || self.prompts
-            || self.sessions
-            || self.enforcers
-            || self.audit
-            || self.pairings
-            || self.tokens
-            || self.artifacts
-            || self.texts
-            || self.snapshots
-    }
-}
-
-/// For how many seconds at least history is kept, as `deploy/roles.sql` has set it.
+/// The fewest seconds that history is kept, as `deploy/roles.sql` has set it.
 #[derive(Debug, Clone, Copy)]
 pub struct RetentionFloors {
     pub exchanges: u64,
@@ -98,17 +43,17 @@ impl Database {
         self.background.fetch_one(scope, query).await
     }
 
-    /// At most `limit` tenants after this one, in the order of their ids, whether or not anything of theirs is due.
+    /// At most `limit` tenants after this one, in the order of their ids, whether or not anything
+    /// of theirs is due.
     pub async fn due_tenants(
         &self,
         keep: &RetentionPeriods,
         after: Option<&TenantId>,
         limit: i64,
     ) -> Result<Vec<DueTenant>> {
-        // Each kind is one look at an index. The limits keep the planner from hashing whole tables, and the orders from
-        // using another index.
-        let query = sqlx::query_as!(
-            DueTenant,
+        // Each kind is one look at an index. The limits keep the planner from hashing whole tables,
+        // and the orders from using another index.
+        let query = sqlx::query!(
             r#"
             select t.tenant_id as "tenant: TenantId",
                    (select true from exchanges e
@@ -158,7 +103,26 @@ impl Database {
             keep.payloads,
             after.map_or("", TenantId::as_str),
             limit,
-        );
+        )
+        .map(|row| {
+            let due = [
+                (TenantRule::Exchanges, row.exchanges),
+                (TenantRule::Sessions, row.sessions),
+                (TenantRule::Enforcers, row.enforcers),
+                (TenantRule::Audit, row.audit),
+                (TenantRule::Prompts, row.prompts),
+                (TenantRule::Pairings, row.pairings),
+                (TenantRule::Tokens, row.tokens),
+                (TenantRule::Snapshots, row.snapshots),
+                (TenantRule::Artifacts, row.artifacts),
+                (TenantRule::PromptTexts, row.texts),
+            ];
+            let due = due.into_iter().filter(|(_, due)| *due);
+            DueTenant {
+                tenant: row.tenant,
+                rules: due.map(|(rule, _)| rule).collect(),
+            }
+        });
         // All: the sweep serves every tenant.
         let scope = TenantScope::All;
         self.background.fetch_all(scope, query).await

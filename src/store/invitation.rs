@@ -1,7 +1,5 @@
 //! Invitations: a code that gives a credential, once. Only its hash is stored.
 
-use sqlx::postgres::types::PgInterval;
-
 use super::CredentialStore;
 use super::audit::AuditActor;
 use super::credential::RoleName;
@@ -223,29 +221,5 @@ impl CredentialStore {
         // All: the code determines the tenant.
         let scope = TenantScope::All;
         self.database.pool.fetch_optional(scope, query).await
-    }
-
-    /// Deletes invitations that expired longer ago than `keep`, used or not.
-    pub async fn delete_expired_invitations(&self, keep: PgInterval, limit: i64) -> Result<u64> {
-        let query = sqlx::query!(
-            r#"
-            with found as materialized (
-                select i.tenant_id, i.invitation_id
-                  from invitations i
-                 where i.expires_at < (select clock_timestamp() + $1::interval - $2::interval)
-                 order by i.expires_at
-                 limit $3
-                   for update of i skip locked
-            )
-            delete from invitations i using found d
-             where i.tenant_id = d.tenant_id and i.invitation_id = d.invitation_id
-            "#,
-            clock_offset(&self.database.clock),
-            keep,
-            limit,
-        );
-        // All: the sweep serves every tenant.
-        let scope = TenantScope::All;
-        self.database.background.execute(scope, query).await
     }
 }

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use super::error::Result;
-use super::tenant_scope::TenantScope;
 use super::{PairingStore, seconds};
 use crate::protocol::id::TenantId;
 use crate::protocol::pairing::Nonce;
@@ -136,32 +135,5 @@ impl PairingStore {
             workspace: row.workspace,
             public_key: row.public_key,
         }))
-    }
-
-    pub async fn delete_expired_guesses(&self, limit: i64) -> Result<u64> {
-        let query = sqlx::query!(
-            r#"
-            with found as materialized (
-                select g.tenant_id, g.principal
-                  from pairing_guesses g
-                 where g.started_at <= (select clock_timestamp() + $1::interval - $2::interval)
-                 limit $3
-                   for update of g skip locked
-            ),
-            to_delete as materialized (
-                select d.tenant_id, d.principal
-                  from unnest(array(select tenant_id from found), array(select principal from found))
-                       as d (tenant_id, principal)
-            )
-            delete from pairing_guesses g using to_delete d
-             where g.tenant_id = d.tenant_id and g.principal = d.principal
-            "#,
-            clock_offset(&self.database.clock),
-            seconds(WINDOW_SECONDS),
-            limit,
-        );
-        // All: the sweep serves every tenant.
-        let scope = TenantScope::All;
-        self.database.background.execute(scope, query).await
     }
 }

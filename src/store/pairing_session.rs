@@ -8,7 +8,6 @@ use super::PairingStore;
 use super::audit::AuditActor;
 use super::error::Result;
 use super::retry::RetryOnce;
-use super::tenant_scope::TenantScope;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, TenantId};
 use crate::protocol::pairing::{InitiatePairing, Nonce};
 use crate::protocol::timestamp::Timestamp;
@@ -228,38 +227,5 @@ impl PairingStore {
             // Expired, if it exists at all.
             Some(_) | None => CompleteFact::Missing,
         })
-    }
-
-    /// Deletes sessions that expired longer ago than `keep`.
-    pub async fn delete_expired_pairing_sessions(
-        &self,
-        keep: PgInterval,
-        limit: i64,
-    ) -> Result<u64> {
-        let query = sqlx::query!(
-            r#"
-            with found as materialized (
-                select s.tenant_id, s.nonce
-                  from pairing_sessions s
-                 where s.expires_at <= (select clock_timestamp() + $1::interval - $2::interval)
-                 order by s.expires_at
-                 limit $3
-                   for update of s skip locked
-            ),
-            to_delete as materialized (
-                select d.tenant_id, d.nonce
-                  from unnest(array(select tenant_id from found), array(select nonce from found))
-                       as d (tenant_id, nonce)
-            )
-            delete from pairing_sessions s using to_delete d
-             where s.tenant_id = d.tenant_id and s.nonce = d.nonce
-            "#,
-            clock_offset(&self.database.clock),
-            keep,
-            limit,
-        );
-        // All: the sweep serves every tenant.
-        let scope = TenantScope::All;
-        self.database.background.execute(scope, query).await
     }
 }

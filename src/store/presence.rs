@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 
 use sqlx::PgConnection;
-use sqlx::postgres::types::PgInterval;
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
@@ -283,40 +282,5 @@ impl ChannelStore {
             self.database.background.execute(scope, query).await?;
         }
         Ok(())
-    }
-
-    /// Deletes enforcers of a tenant that have no channel and were not seen for as long as `keep`.
-    pub async fn delete_expired_enforcers(
-        &self,
-        tenant: &TenantId,
-        keep: PgInterval,
-        limit: i64,
-    ) -> Result<u64> {
-        let query = sqlx::query!(
-            r#"
-            with found as materialized (
-                select e.enforcer_id
-                  from enforcers e
-                 where e.tenant_id = $1 and e.seen_at < (select clock_timestamp() + $2::interval - $3::interval)
-                   and not exists (select from channels c
-                                     join nodes n on n.node_id = c.node_id
-                                    where c.tenant_id = e.tenant_id and c.kind = 'enforcer' and c.identity = e.enforcer_id)
-                   and coalesce(e.seen_at, 'infinity') > '-infinity'
-                 order by e.seen_at
-                 limit $4
-                   for update of e skip locked
-            ),
-            to_delete as materialized (
-                select d.enforcer_id from unnest(array(select enforcer_id from found)) as d (enforcer_id)
-            )
-            delete from enforcers e using to_delete d
-             where e.tenant_id = $1 and e.enforcer_id = d.enforcer_id
-            "#,
-            tenant.as_str(),
-            clock_offset(&self.database.clock),
-            keep,
-            limit,
-        );
-        self.database.background.execute(tenant, query).await
     }
 }

@@ -2,7 +2,6 @@
 //! and none undoes a newer one.
 
 mod read;
-mod retention;
 
 use std::sync::Arc;
 

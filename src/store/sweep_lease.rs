@@ -1,5 +1,5 @@
-//! Leases of sweeps that one node does for all: a row per sweep, taken and kept by one guarded statement each, so that it
-//! works through a pooler as well.
+//! Leases of sweeps that one node does for all: a row per sweep, taken and kept by one guarded
+//! statement each, so that it works through a pooler as well.
 
 use std::time::Duration;
 
@@ -8,8 +8,9 @@ use super::error::Result;
 use super::tenant_scope::TenantScope;
 
 impl Database {
-    /// Takes a sweep for this node and for so long, unless another has it. `longest` is the longest that anyone takes it for:
-    /// a lease that ends later was written by a clock that has been set back since.
+    /// Takes a sweep for this node and for `length`, unless another has it. `longest` is the
+    /// longest that anyone takes it for: a lease that ends later was written by a clock that has
+    /// been set back since.
     pub async fn take_sweep(
         &self,
         sweep: &str,
@@ -34,7 +35,7 @@ impl Database {
         Ok(self.background.execute(scope, query).await? > 0)
     }
 
-    /// Keeps a sweep from now on for so long; false if another node has taken it.
+    /// Keeps a sweep for `length` from now on; false if another node has taken it.
     pub async fn keep_sweep(&self, sweep: &str, length: Duration) -> Result<bool> {
         let query = sqlx::query!(
             r#"

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 
 use sqlx::PgConnection;
-use sqlx::postgres::types::PgInterval;
 
 use super::CredentialStore;
 use super::audit::AuditActor;
@@ -215,29 +214,5 @@ impl CredentialStore {
         // All: a node serves tokens of every tenant.
         let scope = TenantScope::All;
         self.database.background.fetch_all(scope, query).await
-    }
-
-    /// Deletes revocations that are older than any token can be.
-    pub async fn delete_expired_revocations(&self, keep: PgInterval, limit: i64) -> Result<u64> {
-        let query = sqlx::query!(
-            r#"
-            with found as materialized (
-                select r.tenant_id, r.kind, r.name
-                  from token_revocations r
-                 where r.changed_at < (select clock_timestamp() + $1::interval - $2::interval)
-                 order by r.changed_at
-                 limit $3
-                   for update of r skip locked
-            )
-            delete from token_revocations r using found d
-             where r.tenant_id = d.tenant_id and r.kind = d.kind and r.name = d.name
-            "#,
-            clock_offset(&self.database.clock),
-            keep,
-            limit,
-        );
-        // All: the sweep serves every tenant.
-        let scope = TenantScope::All;
-        self.database.background.execute(scope, query).await
     }
 }

@@ -1,5 +1,6 @@
-//! Sends metrics and spans to an OTLP collector, beside everything else: no request waits for it. A collector that does not
-//! answer costs a warning now and then, and the spans that could not be sent.
+//! Sends metrics and spans to an OTLP collector, beside everything else: no request waits for it. A
+//! collector that does not answer costs a warning now and then, and the spans that could not be
+//! sent.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -46,7 +47,8 @@ pub enum ExportError {
     Exporter(#[from] ExporterBuildError),
 }
 
-/// The HTTP client of the SDK's exporters. Its headers are the configured ones; `OTEL_` variables add none.
+/// The HTTP client of the SDK's exporters. Its headers are the configured ones; `OTEL_` variables
+/// add none.
 #[derive(Debug)]
 struct ExportClient {
     outbound: OutboundClient,
@@ -114,7 +116,8 @@ impl TelemetryExporter {
         }))
     }
 
-    /// Exports until `end`, and then once more what is left. `observed` is what the gauges read; it is kept for as long.
+    /// Exports until `end`, and then once more what is left. `observed` is what the gauges read; it
+    /// is kept for as long.
     pub fn start(
         self,
         spans: mpsc::Receiver<SpanData>,

@@ -1,5 +1,6 @@
-//! The instruments of the OpenTelemetry SDK as the table in `metrics` uses them: typed by their labels, and bound to label
-//! values once, so that recording looks nothing up and allocates nothing.
+//! The instruments of the OpenTelemetry SDK as the table in `metrics` uses them: typed by their
+//! labels, and bound to label values once, so that recording looks nothing up and allocates
+//! nothing.
 
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
@@ -36,7 +37,7 @@ impl MetricDefinition {
     }
 }
 
-/// What the table can hold: one series, or a family of them.
+/// An entry of the table: one series, or a family of them.
 pub trait MetricKind {
     const KIND: &'static str;
 
@@ -58,8 +59,9 @@ impl<S: MetricSeries> MetricKind for S {
 
     fn new(meter: &Meter, definition: &'static MetricDefinition) -> Self {
         let instrument = S::instrument(meter, definition);
-        // Without attributes the SDK exports a series only once it was recorded, and a histogram has no value that changes
-        // nothing. It gets an attribute with an empty value, which is no label to Prometheus.
+        // Without attributes the SDK exports a series only once it was recorded, and a histogram
+        // has no value that changes nothing. It gets an attribute with an empty value, which is no
+        // label to Prometheus.
         match S::KIND {
             "histogram" => S::bind(&instrument, &[KeyValue::new("labels", "")]),
             _ => S::bind(&instrument, &[]),
@@ -173,8 +175,8 @@ pub struct ObservedGauge<const N: usize> {
 }
 
 impl<const N: usize> ObservedGauge<N> {
-    /// Adds the series with these label values; it is left out while `read` returns nothing. The metrics keep `read`, so it
-    /// must not own whatever owns them.
+    /// Adds the series with these label values; it is left out while `read` returns nothing. The
+    /// metrics keep `read`, so it must not own whatever owns them.
     pub fn observe(
         &self,
         values: [&'static str; N],

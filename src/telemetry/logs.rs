@@ -1,4 +1,5 @@
-//! Logs, on standard error. Each line is complete on its own and can be filtered by field. No secret, token or payload is logged.
+//! Logs, on standard error. Each line is complete on its own and can be filtered by field. No
+//! secret, token or payload is logged.
 
 use std::io::IsTerminal as _;
 
@@ -10,8 +11,8 @@ use tracing_subscriber::{fmt, registry};
 
 use crate::config::{Log, LogFormat};
 
-/// Whether an event may be logged at all. Below INFO, libraries log headers, frames and statements, which can contain
-/// clients' secrets; no configured filter enables those.
+/// Whether an event may be logged at all. Below INFO, libraries log headers, frames and statements,
+/// which can contain clients' secrets; no configured filter enables those.
 fn is_safe(metadata: &Metadata<'_>) -> bool {
     metadata.target().starts_with("countersign") || *metadata.level() <= Level::INFO
 }

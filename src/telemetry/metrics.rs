@@ -1,5 +1,5 @@
-//! Every metric of a node: name, labels, buckets and help. `docs/telemetry.md` lists the same for operators, and a test
-//! compares the two.
+//! Every metric of a node: name, labels, buckets and help. `docs/telemetry.md` lists the same for
+//! operators, and a test compares the two.
 
 use std::time::Duration;
 
@@ -180,7 +180,7 @@ const FRAMES: [&str; 5] = [
 ];
 /// Methods that routes take; any other is `other`.
 const METHODS: [&str; 6] = ["GET", "POST", "PUT", "DELETE", "HEAD", "OPTIONS"];
-/// The route of every path that is none.
+/// The route of every path that matches no route.
 pub const UNMATCHED: &str = "unmatched";
 
 pub fn frame_label(msg_type: Option<&str>) -> &'static str {
@@ -193,7 +193,8 @@ pub fn method_label(method: &str) -> &'static str {
     known.unwrap_or("other")
 }
 
-/// The duration of requests. The routes are `http`'s, so its series are not bound: each call names its labels.
+/// The duration of requests. The routes are `http`'s, so its series are not bound: each call names
+/// its labels.
 pub struct RequestMetrics(metrics::Histogram<f64>);
 
 impl RequestMetrics {
@@ -294,64 +295,36 @@ impl Metrics {
                 self.sent.of([kind, transport]);
             }
         }
-        for reason in [
-            "missing",
-            "malformed",
-            "unknown",
-            "secret",
-            "revoked",
-            "expired",
-            "code",
-            "token",
-        ] {
-            self.unauthenticated.of([reason]);
-        }
         for kind in NotificationKind::ALL.map(NotificationKind::as_str) {
             for outcome in ["delivered", "failed", "gone", "disabled"] {
                 self.notifications.of([kind, outcome]);
             }
             self.notification_delay.of([kind]);
         }
-        for waiter in ["approver", "enforcer", "exchange"] {
-            self.missed.of([waiter]);
-        }
         for sweep in ["expiry", "redelivery"] {
             self.sweep_lag.of([sweep]);
         }
-        for share in ["node", "tenant", "identity"] {
-            self.memory_refused.of([share]);
-        }
-        for reason in ["full", "address", "proxy", "handshake"] {
-            self.turned_away.of([reason]);
-        }
-        for reason in ["idle", "headers", "unread", "full", "stopping"] {
-            self.cut.of([reason]);
-        }
-        for reason in [
-            "drain",
-            "credential",
-            "replaced",
-            "lease_lost",
-            "slow",
-            "silent",
-            "unfinished",
-            "full",
-            "too_big",
+        for (counter, values) in [
+            (
+                &self.unauthenticated,
+                "missing malformed unknown secret revoked expired code token",
+            ),
+            (&self.missed, "approver enforcer exchange"),
+            (&self.memory_refused, "node tenant identity"),
+            (&self.turned_away, "full address proxy handshake"),
+            (&self.cut, "idle headers unread full stopping"),
+            (
+                &self.closed,
+                "drain credential replaced lease_lost slow silent unfinished full too_big",
+            ),
+            (
+                &self.throttled,
+                "submissions decisions acks reads connects body address tokens guesses",
+            ),
         ] {
-            self.closed.of([reason]);
-        }
-        for kind in [
-            "submissions",
-            "decisions",
-            "acks",
-            "reads",
-            "connects",
-            "body",
-            "address",
-            "tokens",
-            "guesses",
-        ] {
-            self.throttled.of([kind]);
+            for value in values.split(' ') {
+                counter.of([value]);
+            }
         }
     }
 }

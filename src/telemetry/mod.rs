@@ -1,5 +1,6 @@
-//! What operators see: logs, metrics, traces. Each node has its own metrics and tracer, since several can run in one process;
-//! only the log is global. No label, span or log line holds an id that a caller chose, a secret or a payload.
+//! Logs, metrics and traces for operators. Each node has its own metrics and tracer, since several
+//! can run in one process; only the log is global. No label, span or log line holds an id that a
+//! caller chose, a secret or a payload.
 
 pub mod export;
 pub mod instrument;

@@ -11,7 +11,8 @@ pub fn resident_bytes() -> Option<usize> {
 
 pub fn open_descriptors() -> Option<usize> {
     let directory = std::path::Path::new("/proc/self/fd");
-    // Newer kernels report the count as the directory's size; older ones report 0, and the entries have to be listed.
+    // Newer kernels report the count as the directory's size; older ones report 0, and the entries
+    // have to be listed.
     match directory.metadata().ok()?.len() {
         0 => {
             let listed = directory.read_dir().ok()?.count();

@@ -1,5 +1,5 @@
-//! A node's own meter provider, and what reads it: the Prometheus exporter for `/metrics`, a manual reader for OTLP. Several
-//! nodes live in one process, so nothing is registered globally.
+//! A node's own meter provider, and what reads it: the Prometheus exporter for `/metrics`, a manual
+//! reader for OTLP. Several nodes live in one process, so nothing is registered globally.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub struct TelemetryProvider {
 }
 
 impl TelemetryProvider {
-    /// A provider for a node's metrics. What nobody reads is not recorded.
+    /// A provider for a node's metrics. It records nothing unless it is scraped or exports.
     pub fn new(
         config: &config::Telemetry,
         node: &str,
@@ -96,7 +96,7 @@ pub fn scope() -> InstrumentationScope {
         .build()
 }
 
-/// What metrics and spans are said to come from.
+/// The source that metrics and spans name.
 pub fn resource(config: &config::Telemetry, node: &str) -> Resource {
     Resource::builder_empty()
         .with_attributes([

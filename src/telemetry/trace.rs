@@ -1,5 +1,6 @@
-//! Spans, and the trace context that is propagated whether or not anything is recorded. A span is queued for the exporter when
-//! it ends; if the queue is full it is dropped and counted. Spans are our own: those of the SDK cannot get a parent later on.
+//! Spans, and the trace context that is propagated whether or not anything is recorded. A span is
+//! queued for the exporter when it ends; if the queue is full it is dropped and counted. Spans are
+//! our own: those of the SDK cannot get a parent later on.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -42,7 +43,8 @@ struct SpanState {
     context: TraceContext,
     parent: Option<[u8; 8]>,
     links: Vec<TraceContext>,
-    /// Whether the span is ours to record. Otherwise it is the caller's, and its context is propagated.
+    /// Whether the span is ours to record. Otherwise it is the caller's, and its context is
+    /// propagated.
     own: bool,
     began: Timestamp,
 }
@@ -56,7 +58,8 @@ impl TraceSpan {
         self.state().context.clone()
     }
 
-    /// Relates the span to the trace of what it handles: a root span joins that trace, another one links to it.
+    /// Relates the span to the trace of what it handles: a root span joins that trace, another one
+    /// links to it.
     fn adopt(&self, context: &TraceContext) {
         let mut state = self.state();
         if !state.own || state.context.trace_id == context.trace_id {
@@ -99,7 +102,8 @@ fn child(context: &TraceContext) -> TraceContext {
     }
 }
 
-/// The last 63 bits of a trace's id decide whether it is recorded: they are random in every kind of id.
+/// The last 63 bits of a trace's id decide whether it is recorded: they are random in every kind of
+/// id.
 fn chance(trace_id: [u8; 16]) -> u64 {
     let last = u128::from_be_bytes(trace_id) & u128::from(u64::MAX >> 1);
     u64::try_from(last).unwrap_or_default()
@@ -126,7 +130,8 @@ impl SpanTracer {
         }
     }
 
-    /// A tracer that records a share of the traces that begin here, and all that callers record; and its finished spans.
+    /// A tracer that records a share of the traces that begin here, and all that callers record;
+    /// and its finished spans.
     pub fn recording(
         clock: &Clock,
         metrics: &Arc<Metrics>,
@@ -145,7 +150,8 @@ impl SpanTracer {
         self.recorder.is_some()
     }
 
-    /// The span of a call that came with this context, or none if there is nothing to record or propagate.
+    /// The span of a call that came with this context, or none if there is nothing to record or
+    /// propagate.
     pub fn begin(&self, caller: Option<TraceContext>) -> Option<TraceSpan> {
         let (context, parent) = match (&self.recorder, caller) {
             (None, caller) => (caller?, None),
@@ -257,7 +263,8 @@ impl SpanTracer {
     }
 }
 
-/// Runs `work` for the call of this span. Not an async function: its future would hold `work` twice.
+/// Runs `work` for the call of this span. Not an async function: its future would hold `work`
+/// twice.
 pub fn within<F: Future>(span: Option<TraceSpan>, work: F) -> impl Future<Output = F::Output> {
     CURRENT.scope(span, work)
 }
@@ -292,9 +299,5 @@ pub fn adopt(context: Option<&TraceContext>) {
 
 /// The same, with the `trace` of an Envelope.
 pub fn adopt_from(trace: Option<&str>) {
-    if let (Some(span), Some(trace)) = (current(), trace)
-        && let Some(context) = TraceContext::of_trace(trace)
-    {
-        span.adopt(&context);
-    }
+    adopt(trace.and_then(TraceContext::of_trace).as_ref());
 }

@@ -1,5 +1,6 @@
-//! Sends hints between nodes over NOTIFY: after the commit, coalesced, on connections of its own, verified by a canary.
-//! NOTIFY inside the writing transaction would hold a cluster-wide lock across its flush to disk.
+//! Sends hints between nodes over NOTIFY: after the commit, coalesced, on connections of its own,
+//! verified by a canary. NOTIFY inside the writing transaction would hold a cluster-wide lock
+//! across its flush to disk.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,8 +20,10 @@ use crate::jitter::jitter;
 use crate::store::notify::{WakeListener, WakeNotifier};
 use crate::telemetry::Metrics;
 
-/// Shortest time between two flushes: what comes meanwhile is sent together. Longer would delay a steady trickle of wakes;
-/// shorter would send a flood one by one.
+/// Hints waiting for the bus. When more come, it wakes everyone on the other nodes instead.
+const QUEUE: usize = 8_192;
+/// Shortest time between two flushes: what comes meanwhile is sent together. Longer would delay a
+/// steady trickle of wakes; shorter would send a flood one by one.
 const COALESCE_INTERVAL: Duration = Duration::from_millis(2);
 /// Digests per notification: 17 bytes each stay under PostgreSQL's limit of 8,000.
 const PER_NOTIFY: usize = 400;
@@ -48,12 +51,13 @@ struct OtherNodes {
 pub(super) struct WakeBus {
     database: config::Database,
     wake: config::Wake,
-    /// Identifies this process in every payload, so that it can ignore its own. Not the configured node id, which two
-    /// nodes may share by mistake.
+    /// Identifies this process in every payload, so that it can ignore its own. Not the configured
+    /// node id, which two nodes may share by mistake.
     tag: String,
     waiters: Arc<WaiterTable>,
     health: Arc<BusHealth>,
-    /// Signalled when a listener has connected, which a canary must verify, and when another node has.
+    /// Signalled when a listener has connected, which a canary must verify, and when another node
+    /// has.
     connected: Notify,
     canaries_received: AtomicU64,
     others: Mutex<OtherNodes>,
@@ -63,25 +67,36 @@ pub(super) struct WakeBus {
 }
 
 impl WakeBus {
-    pub(super) fn new(
+    /// Starts the bus, which ends with `stop`, and returns the queue of its hints.
+    pub(super) fn start(
         config: &Config,
         clock: &Clock,
-        metrics: Arc<Metrics>,
-        waiters: Arc<WaiterTable>,
-        health: Arc<BusHealth>,
-    ) -> Self {
-        Self {
+        metrics: &Arc<Metrics>,
+        waiters: &Arc<WaiterTable>,
+        health: &Arc<BusHealth>,
+        tasks: &TaskTracker,
+        stop: &CancellationToken,
+    ) -> mpsc::Sender<WakeKey> {
+        let (sender, keys) = mpsc::channel(QUEUE);
+        let bus = Arc::new(Self {
             database: config.database.clone(),
             wake: config.wake.clone(),
             tag: clock.operation_id().to_string(),
             connected: Notify::new(),
-            waiters,
-            health,
+            waiters: Arc::clone(waiters),
+            health: Arc::clone(health),
             canaries_received: AtomicU64::new(0),
             others: Mutex::default(),
             canary: Mutex::default(),
-            metrics,
-        }
+            metrics: Arc::clone(metrics),
+        });
+        tasks.spawn(Arc::clone(&bus).run_sender(keys, stop.clone()));
+        let stop = stop.clone();
+        tasks.spawn(async move {
+            let listening = Box::pin(bus.run_listener());
+            stop.run_until_cancelled(listening).await
+        });
+        sender
     }
 
     fn canary(&self) -> MutexGuard<'_, Option<Instant>> {
@@ -118,27 +133,12 @@ impl WakeBus {
             .insert(tag.to_owned(), Instant::now())
             .is_none()
         {
-            // What was kept back it reads now.
+            // The new node must read everything that was kept back.
             if std::mem::take(&mut others.kept) {
                 self.health.overflow.store(true, Ordering::Relaxed);
             }
             self.connected.notify_one();
         }
-    }
-
-    pub(super) fn start(
-        self,
-        keys: mpsc::Receiver<WakeKey>,
-        tasks: &TaskTracker,
-        stop: &CancellationToken,
-    ) {
-        let bus = Arc::new(self);
-        tasks.spawn(Arc::clone(&bus).run_sender(keys, stop.clone()));
-        let stop = stop.clone();
-        tasks.spawn(async move {
-            let listening = Box::pin(bus.run_listener());
-            stop.run_until_cancelled(listening).await
-        });
     }
 
     /// Sends hints, and a canary now and then, until the node stops.
@@ -159,7 +159,7 @@ impl WakeBus {
                 () = tokio::time::sleep_until(next_canary) => {}
                 () = self.connected.notified() => next_canary = Instant::now(),
                 () = stop.cancelled() => {
-                    // What was committed before the stop is still sent.
+                    // Hints of commits before the stop are still sent.
                     keys.close();
                     while let Ok(key) = keys.try_recv() { batch.push(key); }
                     stopping = true;
@@ -178,7 +178,7 @@ impl WakeBus {
                 Err(error) => {
                     tracing::warn!(%error, "notifications cannot be sent");
                     notifier = None;
-                    // Whoever was to be told reads everything, unless its fallback poll finds it sooner.
+                    // The other nodes read everything, unless their fallback polls find it sooner.
                     let lost = payloads.iter().any(|payload| !payload.starts_with("c "));
                     self.health.overflow.fetch_or(lost, Ordering::Relaxed);
                     next_canary = Instant::now();
@@ -224,7 +224,8 @@ impl WakeBus {
         Ok(())
     }
 
-    /// Connects again and again, and listens until the connection is lost or a canary does not arrive.
+    /// Connects again and again, and listens until the connection is lost or a canary does not
+    /// arrive.
     async fn run_listener(&self) {
         let mut pause = RECONNECT.0;
         loop {

@@ -1,5 +1,5 @@
-//! The fallback poll: one query per node for everything it waits on, to find what no notification brought. Seldom while
-//! notifications arrive, often while they do not.
+//! The fallback poll: one query per node for everything it waits on, to find what no notification
+//! brought. Seldom while notifications arrive, often while they do not.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,8 +17,8 @@ use crate::store::Store;
 use crate::store::channel::{LateMessages, RunningChannel};
 use crate::store::error::Result;
 
-/// How old a message may be that is found by its age. Those that committed even later are found by their
-/// transaction.
+/// How old a message may be that is found by its age. Those that committed even later are found by
+/// their transaction.
 const RECENT_LIFETIME: Duration = Duration::from_secs(60);
 const KEYS_PER_QUERY: usize = 1_000;
 /// Open messages of a recipient that each scan for late ones reads.
@@ -62,15 +62,16 @@ pub(super) fn start(
 #[derive(Default)]
 struct LateScan {
     at: Option<Instant>,
-    /// The oldest transaction that was under way at the last scan: what older ones wrote was visible.
+    /// The oldest transaction that was under way at the last scan: what older ones wrote was
+    /// visible.
     since: i64,
     /// The transactions under way, and at how many scans they were.
     running: HashMap<i64, u32>,
 }
 
 impl LateScan {
-    /// What to scan now. Few open messages are always read; all of them once a long transaction has ended, which is
-    /// what makes messages late.
+    /// Returns the messages to scan now. Few open messages are always read; all of them once a long
+    /// transaction has ended, which is what makes messages late.
     fn next(&self, running: &RunningChannel) -> LateMessages {
         let ended = (self.running.iter())
             .any(|(transaction, scans)| *scans >= LONG_SCANS && !running.all.contains(transaction));
@@ -90,7 +91,8 @@ impl LateScan {
     }
 }
 
-/// Queries once, and wakes those for whom there is something to read; with `late`, also for late messages.
+/// Queries once, and wakes those for whom there is something to read; with `late`, also for late
+/// messages.
 async fn poll_once(waiters: &WaiterTable, store: &Store, late: Option<&mut LateScan>) {
     let (mut exchanges, mut recipients) = (Vec::new(), Vec::new());
     for key in waiters.keys() {
@@ -122,7 +124,8 @@ async fn poll_recipients(
 ) -> Result<()> {
     let channels = &store.channels;
     let now = Instant::now();
-    // Asked before the rows are read: what is not visible to them is of one of these transactions or a later one.
+    // Asked before the rows are read: what is not visible to them is of one of these transactions
+    // or a later one.
     let running = match &late {
         Some(_) => channels.running_transactions().await?,
         None => RunningChannel::default(),

@@ -1,5 +1,6 @@
-//! Wakes whoever waits for a change in the database. A wake is a hint to read the rows again, never the news itself; the
-//! fallback poll finds what a lost hint did not bring. A waiter registers, then reads, then waits.
+//! Wakes tasks that wait for a change in the database. A wake is a hint to read the rows again,
+//! never the news itself; the fallback poll finds what a lost hint did not bring. A waiter
+//! registers, then reads, then waits.
 
 mod bus;
 mod fallback_poll;
@@ -13,6 +14,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::bus::WakeBus;
 use crate::clock::Clock;
 use crate::config::{Config, WakeMode};
 pub use crate::protocol::wake_key::WakeKey;
@@ -25,9 +27,6 @@ pub enum WakeCause {
     /// The fallback poll, which runs whether or not there were hints.
     Poll,
 }
-
-/// Hints waiting for the bus. When more come, it wakes everyone on the other nodes instead.
-const BUS_QUEUE: usize = 8_192;
 
 /// Wakes waiters on this node, and sends hints to the other nodes.
 pub struct WakeHub {
@@ -55,17 +54,8 @@ impl WakeHub {
         let waiters = Arc::new(WaiterTable::default());
         let health = Arc::new(BusHealth::default());
         let bus = (config.wake.mode == WakeMode::Notify).then(|| {
-            let (sender, receiver) = mpsc::channel(BUS_QUEUE);
-            let metrics = Arc::clone(store.database.metrics());
-            let bus = bus::WakeBus::new(
-                config,
-                clock,
-                metrics,
-                Arc::clone(&waiters),
-                Arc::clone(&health),
-            );
-            bus.start(receiver, tasks, stop);
-            sender
+            let metrics = store.database.metrics();
+            WakeBus::start(config, clock, metrics, &waiters, &health, tasks, stop)
         });
         fallback_poll::start(
             &config.wake,
@@ -82,7 +72,8 @@ impl WakeHub {
         }
     }
 
-    /// Wakes the waiters of these keys, here at once and on other nodes through the bus. Call it after the commit.
+    /// Wakes the waiters of these keys, here at once and on other nodes through the bus. Call it
+    /// after the commit.
     pub fn wake(&self, keys: impl IntoIterator<Item = WakeKey>) {
         for key in keys {
             self.waiters.wake(key.digest(), WakeCause::Hint);
@@ -126,9 +117,11 @@ struct WaiterEntry {
 
 #[derive(Clone, Copy)]
 struct WakeSignal {
-    /// Number of hints. The fallback poll notifies without changing it, so an unseen hint is still seen as a hint.
+    /// Number of hints. The fallback poll notifies without changing it, so an unseen hint is still
+    /// seen as a hint.
     hints: u64,
-    /// How often the fallback poll found messages that may be unseen, and when the oldest was created that it found last.
+    /// How often the fallback poll found messages that may be unseen, and when the oldest was
+    /// created that it found last.
     finds: u64,
     since: OffsetDateTime,
 }
@@ -175,7 +168,8 @@ impl WaiterTable {
         }
     }
 
-    /// Wakes whoever waits for a key because the fallback poll found messages that may be unseen, the oldest created then.
+    /// Wakes the waiters of a key because the fallback poll found messages that may be unseen. The
+    /// oldest was created at `since`.
     fn found(&self, digest: u64, since: OffsetDateTime) {
         if let Some(entry) = self.entries().get(&digest) {
             entry.signal.send_modify(|signal| {
@@ -229,7 +223,8 @@ impl Waiter {
         }
     }
 
-    /// When the oldest message was created that may be unseen, if the fallback poll found one since this was last called.
+    /// When the oldest message was created that may be unseen, if the fallback poll found one since
+    /// this was last called.
     pub fn unseen_since(&mut self) -> Option<OffsetDateTime> {
         self.unseen_since.take()
     }

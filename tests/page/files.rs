@@ -155,13 +155,13 @@ fn the_policy_allows_what_the_page_does_and_no_more() {
             continue;
         }
         let text = text(name);
-        let found = text.split("createPolicy('").skip(1);
+        let found = text.split("createPolicy(\"").skip(1);
         policies.extend(found.map(|rest| rest.split('"').next().unwrap().to_owned()));
         for banned in [
             "innerHTML",
             "eval(",
             "new Function",
-            "setAttribute('style'",
+            "setAttribute(\"style\"",
             "insertAdjacentHTML",
         ] {
             assert!(!text.contains(banned), "{name}: {banned}");

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::NotificationService;
 use super::send::{DeliveryOutcome, NotificationMessage, SEND_TIMEOUT};
+use crate::config::MAX_RETRY_SECONDS;
 use crate::gateway::error::Result;
 use crate::gateway::notices::NotificationHint;
 use crate::jitter::jitter;
@@ -352,7 +353,7 @@ impl NotificationService {
         let config = &self.context.config.notifications;
         let doubled = 2_u64.saturating_pow(u32::try_from(attempts).unwrap_or_default().min(32));
         let seconds = config.retry_seconds.saturating_mul(doubled);
-        jitter(Duration::from_secs(seconds.min(config.retry_max_seconds)))
+        jitter(Duration::from_secs(seconds.min(MAX_RETRY_SECONDS)))
     }
 
     fn sweep_period(&self) -> Duration {

@@ -5,5 +5,22 @@ mod options;
 mod words;
 pub mod wrappers;
 
-pub use self::options::{chooses_something, has_options};
+pub use self::options::chooses_something;
 pub use self::words::{plain_words, shell_words};
+
+use serde_json::{Map, Value};
+
+/// Members of a command's input that change nothing about what it does.
+const REMARKS: &[&str] = &[
+    "description",
+    "is_background",
+    "mode",
+    "run_in_background",
+    "timeout",
+];
+
+/// Whether a command comes with more than itself, such as a switch that turns a sandbox off. `rest`
+/// is the tool's input without the command.
+pub fn has_options(rest: &Map<String, Value>) -> bool {
+    rest.keys().any(|name| !REMARKS.contains(&name.as_str()))
+}

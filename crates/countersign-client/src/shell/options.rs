@@ -1,7 +1,5 @@
 //! Words that make a command run, read or write something that its first words do not show.
 
-use serde_json::{Map, Value};
-
 use super::wrappers::has_name;
 
 /// Single letters that many programs take for such an option, alone or together with others: `-C DIRECTORY`, `-rf FILE`.
@@ -100,19 +98,4 @@ fn is_name_of_choice(name: &str) -> bool {
             .iter()
             .any(|whole| name.split('-').any(|part| part == *whole))
         || (name.len() >= 3 && ABBREVIATED.iter().any(|whole| whole.starts_with(name)))
-}
-
-/// Members of a command's input that change nothing about what it does.
-const REMARKS: &[&str] = &[
-    "description",
-    "is_background",
-    "mode",
-    "run_in_background",
-    "timeout",
-];
-
-/// Whether a command comes with more than itself, such as a switch that turns a sandbox off. `rest`
-/// is the tool's input without the command.
-pub fn has_options(rest: &Map<String, Value>) -> bool {
-    rest.keys().any(|name| !REMARKS.contains(&name.as_str()))
 }
