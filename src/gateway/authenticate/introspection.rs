@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::http::{HeaderValue, Uri};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use http::{HeaderValue, Uri};
 use quick_cache::sync::Cache;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;

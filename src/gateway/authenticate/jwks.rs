@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::http::Uri;
+use http::Uri;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

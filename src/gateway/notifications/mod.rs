@@ -8,7 +8,7 @@ mod webhook;
 
 use std::sync::Arc;
 
-use axum::http::Uri;
+use http::Uri;
 use time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;

@@ -3,8 +3,7 @@
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use http::{HeaderMap, StatusCode, Uri, header};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
@@ -157,7 +156,7 @@ impl NotificationSender {
         keys: &NotificationKeys,
         target: &DeliveryTarget,
         letter: &NotificationMessage<'_>,
-    ) -> Result<(HeaderMap, Bytes)> {
+    ) -> Result<(HeaderMap, Vec<u8>)> {
         let now = self.clock.now();
         match target {
             DeliveryTarget::WebPush {
@@ -170,7 +169,7 @@ impl NotificationSender {
                 let proof = web_push::authorization(keys.vapid(), &public, endpoint, contact, now)?;
                 let ttl = (letter.until - now.inner()).whole_seconds();
                 let ttl = ttl.clamp(60, LONGEST_TTL);
-                Ok((web_push::headers(proof, ttl), body.into()))
+                Ok((web_push::headers(proof, ttl), body))
             }
             DeliveryTarget::Webhook { secret, .. } => {
                 let waiting = match letter.notice {
@@ -189,7 +188,7 @@ impl NotificationSender {
                 };
                 let body = serde_json::to_vec(&body).map_err(|_| Error::Internal)?;
                 let headers = webhook::headers(&letter.id, now, &body, secret)?;
-                Ok((headers, body.into()))
+                Ok((headers, body))
             }
         }
     }

@@ -2,10 +2,10 @@
 
 use aes_gcm::aead::Aead as _;
 use aes_gcm::{Aes128Gcm, KeyInit as _};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hkdf::Hkdf;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use p256::ecdsa::signature::Signer as _;
 use p256::ecdsa::{Signature, SigningKey};
 use p256::{PublicKey, SecretKey};
