@@ -55,9 +55,9 @@ impl ExchangeService {
         let message = self.context.clock.message_id();
         trace::adopt_from(decision.trace.as_deref());
         for attempt in 0..TRIES {
-            let trust = self
-                .trust(tenant, &approver, &decision, attempt > 0)
-                .await?;
+            let keys = &self.keys;
+            let trust = keys.trust(tenant, &approver, &decision, attempt > 0);
+            let trust = trust.await?;
             let verified = matches!(trust, SignatureTrust::Verified(_));
             let row = DecisionRow {
                 operation,

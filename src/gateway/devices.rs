@@ -5,16 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
-use tokio::time::timeout;
 
 use super::administration::AdminService;
+use super::admission::KeyedSemaphore;
 use super::caller::{Approver, Member};
 use super::context::GatewayContext;
 use super::device_history::{
     StatementVerdict, change_of, device_lines, judge_statement, malformed, revoked_line,
 };
 use super::error::{Error, Result};
-use super::keyed_semaphore::KeyedSemaphore;
 use crate::e2e::{DeviceId, SignedStatement, StatementChange};
 use crate::protocol::device::{DeviceLine, DeviceList, RevokedDevice};
 use crate::protocol::error::DeviceError;
@@ -175,10 +174,8 @@ impl DeviceService {
         let bundle_text = bundle.map(|bundle| bundle.to_text()).transpose();
         let bundle_text = bundle_text.map_err(|_| Error::Internal)?;
         let store = &self.context.store.credentials;
-        let turn = self.turns.of(&(tenant.clone(), approver.clone()));
-        let turn = timeout(TURN_TIMEOUT, turn.acquire()).await;
-        // It is never closed.
-        let _turn = turn.map_err(|_| Error::Unavailable)?;
+        let owner = (tenant.clone(), approver.clone());
+        let _turn = self.turns.turn(&owner, TURN_TIMEOUT).await?;
         for _ in 0..TRIES {
             let rows = store.device_statements(tenant, approver).await?;
             let now = self.context.clock.now();

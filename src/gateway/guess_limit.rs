@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use quick_cache::sync::Cache;
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::timeout;
+use tokio::sync::OwnedSemaphorePermit;
 
+use super::admission::KeyedSemaphore;
 use super::error::{Error, Result, ThrottleDetails};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::pairing_code::WINDOW_SECONDS;
@@ -25,14 +25,15 @@ struct RefusedGuesser {
 
 pub(super) struct GuessLimiter {
     refused: Cache<String, RefusedGuesser>,
-    turns: Semaphore,
+    /// One key: guesses lock the same rows for all callers.
+    turns: KeyedSemaphore<()>,
 }
 
 impl Default for GuessLimiter {
     fn default() -> Self {
         Self {
             refused: Cache::new(CAPACITY),
-            turns: Semaphore::new(AT_ONCE),
+            turns: KeyedSemaphore::new(AT_ONCE),
         }
     }
 }
@@ -76,10 +77,7 @@ impl GuessLimiter {
     }
 
     /// Waits for a turn, up to a timeout.
-    pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>> {
-        match timeout(TURN_TIMEOUT, self.turns.acquire()).await {
-            Ok(turn) => turn.map_err(|_| Error::Internal),
-            Err(_) => Err(Error::Unavailable),
-        }
+    pub(super) async fn turn(&self) -> Result<OwnedSemaphorePermit> {
+        self.turns.turn(&(), TURN_TIMEOUT).await
     }
 }

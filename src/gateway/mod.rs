@@ -2,6 +2,7 @@
 //! judge what it found, then wake those concerned. Nothing here knows HTTP or SQL.
 
 pub mod administration;
+pub mod admission;
 mod audit;
 pub mod authenticate;
 pub mod caller;
@@ -22,7 +23,6 @@ mod inbox;
 mod inbox_scan;
 mod introductions;
 pub mod invitations;
-pub mod keyed_semaphore;
 mod keys;
 mod lease;
 pub mod limit;

@@ -75,7 +75,7 @@ impl ExchangeService {
         // submission without approvers.
         let route = submission.route.clone();
         let (approvers, unroutable) = self.approvers(tenant, &enforcer, &route).await?;
-        let counted = self.must_count(tenant, &enforcer, &approvers).await?;
+        let counted = self.loads.must_count(tenant, &enforcer, &approvers).await?;
         let asked = approvers
             .iter()
             .map(|approver| AskedApprover {

@@ -7,8 +7,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::{Config, TlsMode};
+use crate::gateway::admission::KeyedSemaphore;
 use crate::gateway::error::Result;
-use crate::gateway::keyed_semaphore::KeyedSemaphore;
 use crate::gateway::limit::{BucketTable, RateClass, RateLimit, network};
 use crate::protocol::timestamp::Timestamp;
 
