@@ -1,13 +1,10 @@
 //! The secret that the nodes of a cluster share, and what is derived from it: hashes of pairing codes, routing tokens, the
 //! keys of notifications, and a check value by which nodes compare theirs. The secret itself is never stored or printed.
 
-use std::sync::atomic::Ordering;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 
-use super::ChannelService;
 use super::authenticate::random_text;
 use super::error::Result;
 use crate::config::Secret;
@@ -72,20 +69,5 @@ impl ClusterSecret {
     /// Identifies the secret without revealing it.
     pub fn check(&self) -> [u8; 32] {
         self.mac("countersign/check/1", &[])
-    }
-}
-
-impl ChannelService {
-    /// Warns the operator when the nodes' secrets differ: once, until they agree again.
-    pub(super) fn note_secrets(&self, differ: bool) {
-        if differ && !self.secrets_differ.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                "another node has a different security.cluster_secret, so pairing codes of one do not work on the other; \
-                 set the same on every node"
-            );
-        }
-        if !differ {
-            self.secrets_differ.store(false, Ordering::Relaxed);
-        }
     }
 }

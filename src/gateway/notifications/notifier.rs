@@ -1,22 +1,23 @@
-//! Tells approvers that something waits. A submission hands over, after its commit, whom it asked: in memory, and never waiting. What is
-//! lost so, because there is too much or a node dies, is found by the sweep. No exchange waits for a notification.
+//! Tells approvers that something waits. After its commit, a submission hands over the approvers that
+//! it asked, in memory and without waiting. Hints are lost if there are too many or the node dies;
+//! the sweep finds those approvers. No exchange waits for a notification.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::NotificationService;
+use super::load::DeliveryPermit;
 use super::send::{DeliveryOutcome, NotificationMessage, SEND_TIMEOUT};
+use super::service::NotificationService;
 use crate::gateway::error::Result;
 use crate::gateway::notices::NotificationHint;
 use crate::jitter::jitter;
-use crate::protocol::id::TenantId;
 use crate::protocol::notification::{NotificationKind, NotificationNotice};
 use crate::store::audit::AuditActor;
 use crate::store::error::StoreError;
@@ -34,115 +35,23 @@ const CLAIM_SECONDS: u64 = 30;
 const START_TIMEOUT: Duration = Duration::from_secs(CLAIM_SECONDS - SEND_TIMEOUT.as_secs() - 5);
 /// How long a notification has its turn. After that it goes on, but the next one begins: a target that does not answer delays no other.
 const TURN_TIMEOUT: Duration = Duration::from_secs(1);
-/// Turns of a node, and of one tenant.
-const MAX_TURNS: usize = 256;
-const MAX_TURNS_PER_TENANT: usize = 32;
-/// Claimed and not yet done: in all, of one tenant, and of one tenant's targets that failed the last time.
-const MAX_CLAIMED: usize = 2_048;
-const MAX_CLAIMED_PER_TENANT: usize = 256;
-const MAX_FAILING_PER_TENANT: usize = 32;
 /// Targets that one statement of the sweep looks at.
 const SWEEP_PAGE: i64 = 500;
 
-/// How much is under way.
-pub(super) struct DeliveryLoad {
-    turns: Arc<Semaphore>,
-    /// By tenant; held for a few instructions, never across an await.
-    tenants: Mutex<HashMap<TenantId, TenantLoad>>,
-}
-
-struct TenantLoad {
-    claimed: usize,
-    /// Of these, targets that failed the last time.
-    failing: usize,
-    turns: Arc<Semaphore>,
-}
-
-impl Default for TenantLoad {
-    fn default() -> Self {
-        Self {
-            claimed: 0,
-            failing: 0,
-            turns: Arc::new(Semaphore::new(MAX_TURNS_PER_TENANT)),
-        }
-    }
-}
-
-/// The targets that a claim may take.
-struct ClaimRoom {
-    targets: usize,
-    /// Tenants that have enough under way, and those whose failing targets have.
-    busy: Vec<TenantId>,
-    failing: Vec<TenantId>,
-}
-
-impl Default for DeliveryLoad {
-    fn default() -> Self {
-        Self {
-            turns: Arc::new(Semaphore::new(MAX_TURNS)),
-            tenants: Mutex::default(),
-        }
-    }
-}
-
-impl DeliveryLoad {
-    fn tenants(&self) -> MutexGuard<'_, HashMap<TenantId, TenantLoad>> {
-        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn room(&self) -> ClaimRoom {
-        let tenants = self.tenants();
-        let all: usize = tenants.values().map(|load| load.claimed).sum();
-        let those = |enough: fn(&TenantLoad) -> bool| {
-            let those = tenants.iter().filter(|(_, load)| enough(load));
-            those.map(|(tenant, _)| tenant.clone()).collect()
-        };
-        ClaimRoom {
-            targets: MAX_CLAIMED.saturating_sub(all),
-            busy: those(|load| load.claimed >= MAX_CLAIMED_PER_TENANT),
-            failing: those(|load| load.failing >= MAX_FAILING_PER_TENANT),
-        }
-    }
-
-    /// Counts a claim until it is done.
-    fn enter(self: &Arc<Self>, claimed: &ClaimedNotification) -> DeliveryPermit {
-        let mut tenants = self.tenants();
-        let load = tenants.entry(claimed.tenant.clone()).or_default();
-        let failing = claimed.attempts > 0;
-        load.claimed += 1;
-        load.failing += usize::from(failing);
-        DeliveryPermit {
-            load: Arc::clone(self),
-            tenant: claimed.tenant.clone(),
-            failing,
-            turns: Arc::clone(&load.turns),
-        }
-    }
-}
-
-struct DeliveryPermit {
-    load: Arc<DeliveryLoad>,
-    tenant: TenantId,
-    failing: bool,
-    turns: Arc<Semaphore>,
-}
-
-impl Drop for DeliveryPermit {
-    fn drop(&mut self) {
-        let mut tenants = self.load.tenants();
-        if let Some(load) = tenants.get_mut(&self.tenant) {
-            load.claimed = load.claimed.saturating_sub(1);
-            load.failing = load.failing.saturating_sub(usize::from(self.failing));
-            if load.claimed == 0 {
-                tenants.remove(&self.tenant);
-            }
-        }
-    }
-}
-
 impl NotificationService {
-    /// Looks at whom submissions have asked, until the node stops.
-    pub(super) async fn run(
+    /// Sends what submissions ask for, until the node stops.
+    pub(in crate::gateway) fn start(
+        self: &Arc<Self>,
+        asked: mpsc::Receiver<NotificationHint>,
+        stop: &CancellationToken,
+    ) {
+        if self.off().is_none() {
+            let running = Arc::clone(self).run(asked, stop.clone());
+            self.context.tasks.spawn(running);
+        }
+    }
+
+    async fn run(
         self: Arc<Self>,
         mut hints: mpsc::Receiver<NotificationHint>,
         stop: CancellationToken,
@@ -187,7 +96,7 @@ impl NotificationService {
             let found = store.claim_notifications(asked, &terms).await?;
             let full = found.len() >= limit;
             for claimed in found {
-                let slot = self.load.enter(&claimed);
+                let slot = self.load.enter(&claimed.tenant, claimed.attempts > 0);
                 let (this, stop) = (Arc::clone(self), stop.clone());
                 let delivery = async move { this.deliver(claimed, claim, slot, stop).await };
                 self.context.tasks.spawn(delivery);
@@ -240,12 +149,8 @@ impl NotificationService {
         stop: &CancellationToken,
     ) -> Option<DeliveryOutcome> {
         let latest = Instant::now() + START_TIMEOUT;
-        let turn = async {
-            let own = slot.turns.acquire().await;
-            (own, self.load.turns.acquire().await)
-        };
-        let turn = stop.run_until_cancelled(timeout_at(latest, turn)).await;
-        let turn = turn?.ok()?;
+        let turn = stop.run_until_cancelled(timeout_at(latest, slot.turn()));
+        let turn = turn.await?.ok()?;
         let mut sending = pin!(stop.run_until_cancelled(self.send_claimed(claimed)));
         if let Ok(outcome) = timeout(TURN_TIMEOUT, &mut sending).await {
             return outcome;
