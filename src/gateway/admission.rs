@@ -30,13 +30,14 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::error::{Error, Result};
+use crate::short_lock::ShortLock;
 
 /// Keys after which unused ones are dropped for the first time.
 const PRUNE_AT: usize = 1_024;
@@ -48,8 +49,7 @@ pub struct CountLimit {
 }
 
 pub struct KeyedCounter<K> {
-    /// Held for a few instructions, never across an await.
-    state: Mutex<CounterState<K>>,
+    state: ShortLock<CounterState<K>>,
 }
 
 struct CounterState<K> {
@@ -60,7 +60,7 @@ struct CounterState<K> {
 impl<K> Default for KeyedCounter<K> {
     fn default() -> Self {
         Self {
-            state: Mutex::new(CounterState {
+            state: ShortLock::new(CounterState {
                 counts: HashMap::new(),
                 total: 0,
             }),
@@ -69,10 +69,6 @@ impl<K> Default for KeyedCounter<K> {
 }
 
 impl<K: Clone + Eq + Hash> KeyedCounter<K> {
-    fn state(&self) -> MutexGuard<'_, CounterState<K>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Counts `count` more of a key. `None` if that would exceed a limit.
     pub fn enter(
         self: &Arc<Self>,
@@ -80,7 +76,7 @@ impl<K: Clone + Eq + Hash> KeyedCounter<K> {
         count: usize,
         limit: CountLimit,
     ) -> Option<CounterPermit<K>> {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let before = state.counts.get(&key).copied().unwrap_or_default();
         if before + count > limit.per_key || state.total + count > limit.total {
             return None;
@@ -95,12 +91,12 @@ impl<K: Clone + Eq + Hash> KeyedCounter<K> {
     }
 
     pub fn total(&self) -> usize {
-        self.state().total
+        self.state.lock().total
     }
 
     /// The keys that count `count` or more.
     pub fn with_at_least(&self, count: usize) -> Vec<K> {
-        let state = self.state();
+        let state = self.state.lock();
         let full = state.counts.iter().filter(|(_, own)| **own >= count);
         full.map(|(key, _)| key.clone()).collect()
     }
@@ -115,7 +111,7 @@ pub struct CounterPermit<K: Clone + Eq + Hash> {
 
 impl<K: Clone + Eq + Hash> Drop for CounterPermit<K> {
     fn drop(&mut self) {
-        let mut state = self.counter.state();
+        let mut state = self.counter.state.lock();
         state.total -= self.count;
         if let Some(count) = state.counts.get_mut(&self.key) {
             *count -= self.count;
@@ -129,8 +125,7 @@ impl<K: Clone + Eq + Hash> Drop for CounterPermit<K> {
 /// A semaphore for each key, as long as somebody holds it.
 pub struct KeyedSemaphore<K> {
     permits: usize,
-    /// Held for a few instructions, never across an await.
-    keys: Mutex<SemaphoreMap<K>>,
+    keys: ShortLock<SemaphoreMap<K>>,
 }
 
 struct SemaphoreMap<K> {
@@ -143,7 +138,7 @@ impl<K: Clone + Eq + Hash> KeyedSemaphore<K> {
     pub fn new(permits: usize) -> Self {
         Self {
             permits,
-            keys: Mutex::new(SemaphoreMap {
+            keys: ShortLock::new(SemaphoreMap {
                 semaphores: HashMap::new(),
                 prune_at: PRUNE_AT,
             }),
@@ -152,7 +147,7 @@ impl<K: Clone + Eq + Hash> KeyedSemaphore<K> {
 
     /// The semaphore of a key. It is never closed.
     pub fn of(&self, key: &K) -> Arc<Semaphore> {
-        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut keys = self.keys.lock();
         if let Some(semaphore) = keys.semaphores.get(key).and_then(Weak::upgrade) {
             return semaphore;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +16,7 @@ use crate::config::{self, Secret};
 use crate::protocol::id::TenantId;
 use crate::protocol::presence::Transport;
 use crate::protocol::token::TokenIdentity;
+use crate::short_lock::ShortLock;
 use crate::store::channel_lifecycle::OpenRow;
 use crate::wake::WakeKey;
 
@@ -79,17 +80,12 @@ type ChannelMap = HashMap<WakeKey, VecDeque<Arc<ChannelHandle>>>;
 
 #[derive(Default)]
 pub(super) struct ChannelRegistry {
-    /// Held for a few instructions, never across an await.
-    channels: Mutex<ChannelMap>,
+    channels: ShortLock<ChannelMap>,
     /// Channels per tenant: one tenant must not use up the node.
     tenants: Arc<KeyedCounter<TenantId>>,
 }
 
 impl ChannelRegistry {
-    fn channels(&self) -> MutexGuard<'_, ChannelMap> {
-        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Registers a channel, and closes the identity's oldest one if it has too many.
     pub fn enter(
         &self,
@@ -102,7 +98,7 @@ impl ChannelRegistry {
         };
         let permit = self.tenants.enter(handle.key.tenant().clone(), 1, limit);
         let permit = permit.ok_or(Error::TooManyChannels)?;
-        let mut channels = self.channels();
+        let mut channels = self.channels.lock();
         let own = channels.entry(handle.key.clone()).or_default();
         own.push_back(Arc::clone(handle));
         let open = own.iter().filter(|handle| !handle.closed.is_cancelled());
@@ -115,7 +111,7 @@ impl ChannelRegistry {
     }
 
     pub fn leave(&self, left: &ChannelHandle) {
-        let mut channels = self.channels();
+        let mut channels = self.channels.lock();
         if let Some(own) = channels.get_mut(&left.key) {
             own.retain(|handle| handle.id != left.id);
             if own.is_empty() {
@@ -129,7 +125,7 @@ impl ChannelRegistry {
     }
 
     pub fn all(&self) -> Vec<Arc<ChannelHandle>> {
-        self.channels().values().flatten().cloned().collect()
+        self.channels.lock().values().flatten().cloned().collect()
     }
 
     /// The rows of those of these channels that are still open.
@@ -140,7 +136,7 @@ impl ChannelRegistry {
     }
 
     pub fn tenants(&self) -> HashSet<TenantId> {
-        let channels = self.channels();
+        let channels = self.channels.lock();
         channels.keys().map(WakeKey::tenant).cloned().collect()
     }
 
@@ -154,7 +150,7 @@ impl ChannelRegistry {
 
     /// Closes the channels whose credential has ended.
     pub fn close_ended(&self, ended: impl Fn(&ChannelHandle) -> bool) {
-        let channels = self.channels();
+        let channels = self.channels.lock();
         let all = channels.values().flatten();
         all.filter(|handle| ended(handle))
             .for_each(|handle| handle.close(ChannelCloseReason::Credential));

@@ -2,13 +2,13 @@
 //! so that a change takes effect everywhere within 5 s.
 
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use quick_cache::unsync::Cache;
 use tokio::time::Instant;
 
 use crate::gateway::error::Result;
+use crate::short_lock::ShortLock;
 
 /// How long a cache is used after the last refresh: less than the 5 s that a revocation may take.
 const USE_LIFETIME: Duration = Duration::from_secs(4);
@@ -17,8 +17,7 @@ const USE_LIFETIME: Duration = Duration::from_secs(4);
 const RECENT_CHANGE_LIFETIME: Duration = Duration::from_secs(60);
 
 pub(super) struct RefreshedCache<K, V> {
-    /// Held for a few instructions, never across an await.
-    state: Mutex<CacheState<K, V>>,
+    state: ShortLock<CacheState<K, V>>,
 }
 
 struct CacheState<K, V> {
@@ -35,7 +34,7 @@ pub(super) struct CacheGeneration(u64);
 impl<K: Clone + Eq + Hash, V: Clone> RefreshedCache<K, V> {
     pub fn new(capacity: usize) -> Self {
         Self {
-            state: Mutex::new(CacheState {
+            state: ShortLock::new(CacheState {
                 known: Cache::new(capacity),
                 refreshed: None,
                 generation: 0,
@@ -43,16 +42,12 @@ impl<K: Clone + Eq + Hash, V: Clone> RefreshedCache<K, V> {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, CacheState<K, V>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub fn generation(&self) -> CacheGeneration {
-        CacheGeneration(self.state().generation)
+        CacheGeneration(self.state.lock().generation)
     }
 
     pub fn insert(&self, key: K, value: V, generation: CacheGeneration) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         if state.generation == generation.0 {
             state.known.insert(key, value);
         }
@@ -65,7 +60,7 @@ impl<K: Clone + Eq + Hash, V: Clone> RefreshedCache<K, V> {
         read: impl Future<Output = Result<Option<V>>>,
     ) -> Result<Option<V>> {
         let generation = {
-            let state = self.state();
+            let state = self.state.lock();
             let is_fresh = |at: Instant| at.elapsed() < USE_LIFETIME;
             if state.refreshed.is_some_and(is_fresh)
                 && let Some(known) = state.known.get(key)
@@ -82,13 +77,13 @@ impl<K: Clone + Eq + Hash, V: Clone> RefreshedCache<K, V> {
     }
 
     pub fn keys(&self) -> Vec<K> {
-        let state = self.state();
+        let state = self.state.lock();
         state.known.iter().map(|(key, _)| key.clone()).collect()
     }
 
     /// How many seconds back the next refresh must ask for changes.
     pub fn seconds_to_ask(&self) -> f64 {
-        let refreshed = self.state().refreshed;
+        let refreshed = self.state.lock().refreshed;
         let ago = refreshed.map_or(Duration::ZERO, |at| at.elapsed());
         (ago + RECENT_CHANGE_LIFETIME).as_secs_f64()
     }
@@ -96,7 +91,7 @@ impl<K: Clone + Eq + Hash, V: Clone> RefreshedCache<K, V> {
     /// Removes rows that changed. The second argument of `update` says that the last refresh was too
     /// long ago: rows may have changed before the time that was asked for.
     pub fn refresh(&self, asked: Instant, update: impl FnOnce(&mut Cache<K, V>, bool)) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let is_late = |at: Instant| at.elapsed() > RECENT_CHANGE_LIFETIME / 2;
         let missed = state.refreshed.is_none_or(is_late);
         update(&mut state.known, missed);

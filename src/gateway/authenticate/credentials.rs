@@ -1,7 +1,7 @@
 //! The credentials that the gateway issued, by id and by certificate, and when they were last used.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use quick_cache::sync::Cache;
 use tokio::time::Instant;
@@ -11,6 +11,7 @@ use crate::gateway::channel::ChannelService;
 use crate::gateway::error::Result;
 use crate::protocol::id::CredentialId;
 use crate::protocol::timestamp::Timestamp;
+use crate::short_lock::ShortLock;
 use crate::store::CredentialStore;
 use crate::store::credential::Credential;
 
@@ -23,8 +24,7 @@ pub(super) struct CredentialCache {
     known: RefreshedCache<CredentialId, Arc<Credential>>,
     /// The credentials of certificates. Whether one is valid is looked up in `known`.
     certificates: Cache<[u8; 32], CredentialId>,
-    /// Held for a few instructions, never across an await.
-    uses: Mutex<HashMap<CredentialId, Timestamp>>,
+    uses: ShortLock<HashMap<CredentialId, Timestamp>>,
 }
 
 impl CredentialCache {
@@ -34,7 +34,7 @@ impl CredentialCache {
             channels: Arc::clone(channels),
             known: RefreshedCache::new(MAX_CACHED),
             certificates: Cache::new(MAX_CACHED),
-            uses: Mutex::default(),
+            uses: ShortLock::default(),
         }
     }
 
@@ -89,23 +89,19 @@ impl CredentialCache {
         Ok(())
     }
 
-    fn uses(&self) -> MutexGuard<'_, HashMap<CredentialId, Timestamp>> {
-        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub fn note_use(&self, id: &CredentialId, at: Timestamp) {
-        self.uses().insert(id.clone(), at);
+        self.uses.lock().insert(id.clone(), at);
     }
 
     /// Writes when credentials were last used. If that fails, it is kept for the next time.
     pub async fn write_uses(&self) -> Result<()> {
-        let uses: Vec<_> = self.uses().drain().collect();
+        let uses: Vec<_> = self.uses.lock().drain().collect();
         if uses.is_empty() {
             return Ok(());
         }
         let written = self.store.note_uses(&uses).await;
         if written.is_err() {
-            self.uses().extend(uses);
+            self.uses.lock().extend(uses);
         }
         Ok(written?)
     }

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -24,6 +24,7 @@ use crate::gateway::limit::{LineLimit, RateLimit};
 use crate::outbound::{OutboundClient, form_encoded};
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::token::{ClaimNames, TokenClaims, TokenError, judge_introspection};
+use crate::short_lock::ShortLock;
 use crate::telemetry::trace;
 
 /// How long a refused token is cached.
@@ -68,8 +69,8 @@ pub(super) struct TokenIntrospection {
     known: Cache<TokenHash, CachedAnswer<Arc<TokenClaims>>>,
     /// Apart, so that no number of them pushes out one that is valid.
     refused: Cache<TokenHash, CachedAnswer<TokenError>>,
-    /// Requests in flight. Held for a few instructions, never across an await.
-    asking: Mutex<HashMap<TokenHash, watch::Receiver<Option<IntrospectionAnswer>>>>,
+    /// Requests in flight.
+    asking: ShortLock<HashMap<TokenHash, watch::Receiver<Option<IntrospectionAnswer>>>>,
     /// Whether requests get no valid answer, as far as it was logged.
     failing: AtomicBool,
     lines: LineLimit,
@@ -106,16 +107,10 @@ impl TokenIntrospection {
             quota,
             known: Cache::new(config.introspection_cache_entries),
             refused: Cache::new(config.introspection_cache_entries),
-            asking: Mutex::default(),
+            asking: ShortLock::default(),
             failing: AtomicBool::new(false),
             lines: LineLimit::new(LINES),
         })
-    }
-
-    fn asking(
-        &self,
-    ) -> MutexGuard<'_, HashMap<TokenHash, watch::Receiver<Option<IntrospectionAnswer>>>> {
-        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The claims of a token that came from an address. Concurrent callers with the same token share one request.
@@ -127,7 +122,7 @@ impl TokenIntrospection {
     ) -> Result<Arc<TokenClaims>> {
         let hash: TokenHash = Sha256::digest(token).into();
         let mut told = {
-            let mut asking = self.asking();
+            let mut asking = self.asking.lock();
             let now = self.clock.now();
             let known = self.known.get(&hash);
             if let Some(known) = known.as_ref().filter(|known| known.is_fresh(now)) {
@@ -152,7 +147,7 @@ impl TokenIntrospection {
                     let request = async move {
                         let answer = this.ask(&token, asker).await;
                         this.remember(hash, now, &answer);
-                        this.asking().remove(&hash);
+                        this.asking.lock().remove(&hash);
                         tell.send_replace(Some(answer));
                     };
                     tasks.spawn(trace::within(trace::current(), request));

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -22,6 +22,7 @@ use crate::outbound::OutboundClient;
 use crate::protocol::credential::RoleName;
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::token::{ClaimNames, TokenClaims, TokenError, looks_signed};
+use crate::short_lock::ShortLock;
 use crate::telemetry::trace;
 
 /// Tokens of live channels that are rechecked at once: few, as it is not urgent.
@@ -33,7 +34,7 @@ pub(super) struct TokenVerifier {
     jwt: Option<JwtVerifier>,
     introspection: Option<Arc<TokenIntrospection>>,
     /// When the opaque tokens of live channels were last found valid.
-    confirmed: Mutex<HashMap<Secret, Timestamp>>,
+    confirmed: ShortLock<HashMap<Secret, Timestamp>>,
     tenants: TenantCache,
     revoked: RevokedTokens,
 }
@@ -63,7 +64,7 @@ impl TokenVerifier {
         Self {
             jwt: JwtVerifier::new(config, &names, outbound, clock, &context.draining),
             introspection: introspection.map(Arc::new),
-            confirmed: Mutex::default(),
+            confirmed: ShortLock::default(),
             tenants: TenantCache::new(store, channels),
             revoked: RevokedTokens::new(store, channels),
             context: Arc::clone(context),
@@ -159,9 +160,9 @@ impl TokenVerifier {
         };
         let tokens = self.channels.registry.tokens();
         // A new token was found valid when its channel was opened.
-        let before = std::mem::take(&mut *self.confirmed());
+        let before = std::mem::take(&mut *self.confirmed.lock());
         let now = self.context.clock.now();
-        self.confirmed().extend(tokens.iter().map(|token| {
+        self.confirmed.lock().extend(tokens.iter().map(|token| {
             let at = before.get(token).copied().unwrap_or(now);
             (token.clone(), at)
         }));
@@ -172,7 +173,7 @@ impl TokenVerifier {
                 let ended = match judged.await {
                     Ok(_) => {
                         let now = self.context.clock.now();
-                        self.confirmed().insert(token.clone(), now);
+                        self.confirmed.lock().insert(token.clone(), now);
                         false
                     }
                     Err(Error::InvalidToken) => true,
@@ -187,14 +188,9 @@ impl TokenVerifier {
             .await;
     }
 
-    fn confirmed(&self) -> MutexGuard<'_, HashMap<Secret, Timestamp>> {
-        let confirmed = &self.confirmed;
-        confirmed.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn is_unconfirmed(&self, token: &Secret) -> bool {
         let grace = Duration::from_secs(self.context.config.auth.introspection_grace_seconds);
-        let at = self.confirmed().get(token).copied();
+        let at = self.confirmed.lock().get(token).copied();
         at.is_some_and(|at| self.context.clock.now().inner() - at.inner() > grace)
     }
 }

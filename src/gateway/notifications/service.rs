@@ -53,20 +53,13 @@ pub fn off(config: &Config) -> Option<&'static str> {
     config.security.is_generated.then_some(reason)
 }
 
-/// What is no id at all is not found either.
+/// A text that is no id is not found either.
 fn notification_id(text: &str) -> Result<Uuid> {
     Uuid::try_parse(text).map_err(|_| Error::NotFound)
 }
 
 impl ApproverOrAdmin {
-    fn tenant(&self) -> &TenantId {
-        match self {
-            Self::Approver(caller) => &caller.origin.tenant,
-            Self::Admin(caller) => &caller.origin.tenant,
-        }
-    }
-
-    /// Who changes where this approver is notified.
+    /// The actor that changes where this approver is notified, for the audit log.
     fn changing(&self, approver: &ApproverId) -> Result<AuditActor> {
         match self {
             Self::Approver(caller) => {
@@ -140,7 +133,7 @@ impl NotificationService {
         new: NewNotification,
     ) -> Result<(AddedNotification, bool)> {
         self.check_on()?;
-        let (tenant, actor) = (caller.tenant(), caller.changing(approver)?);
+        let (tenant, actor) = (&caller.origin().tenant, caller.changing(approver)?);
         let (kind, device) = (new.kind(), new.device().map(str::to_owned));
         let keep = matches!(new, NewNotification::Webhook { secret: None, .. });
         let target = match new {
@@ -196,7 +189,7 @@ impl NotificationService {
         if let ApproverOrAdmin::Approver(caller) = caller {
             caller.acting(Some(approver.clone()), "approverId")?;
         }
-        let (tenant, reason) = (caller.tenant(), self.off());
+        let (tenant, reason) = (&caller.origin().tenant, self.off());
         let store = &self.context.store.notifications;
         let rows = store.notifications(tenant, approver, None).await?;
         let lines = rows.into_iter().map(|row| self.line(tenant, approver, row));
@@ -256,7 +249,8 @@ impl NotificationService {
         let actor = caller.changing(approver)?;
         let id = notification_id(id)?;
         let store = &self.context.store.notifications;
-        let removed = store.remove_notification(&actor, caller.tenant(), approver, id, None);
+        let removed =
+            store.remove_notification(&actor, &caller.origin().tenant, approver, id, None);
         if removed.await? {
             Ok(())
         } else {
@@ -271,7 +265,7 @@ impl NotificationService {
         approver: &ApproverId,
         id: &str,
     ) -> Result<TestedNotification> {
-        let (tenant, actor) = (caller.tenant(), caller.changing(approver)?);
+        let (tenant, actor) = (&caller.origin().tenant, caller.changing(approver)?);
         self.check_on()?;
         let id = notification_id(id)?;
         let store = &self.context.store.notifications;
