@@ -1,5 +1,5 @@
-//! Manages tenants, credentials and signing keys. Checks no rights: that is up to the platform endpoints and the command
-//! line.
+//! Manages tenants, credentials and signing keys. Checks no rights: `platform` and the command line
+//! do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,8 +157,8 @@ impl AdminService {
         Ok((code, made))
     }
 
-    /// A new code for a certificate credential, of this tenant and role where these are given: for its first certificate, if
-    /// the code before was not used, or for a renewed one. The certificate it has is valid until another one is bound.
+    /// A new code for a certificate credential, of this tenant and role where these are given. A
+    /// bound certificate stays valid until another one is bound.
     pub async fn issue_code(
         &self,
         tenant: Option<&TenantId>,
@@ -175,7 +175,7 @@ impl AdminService {
         Ok(made)
     }
 
-    /// Binds a certificate to the credential that the code is for. The caller has proven to hold the certificate.
+    /// Binds a certificate, which the caller has proven to hold, to the credential of the code.
     pub async fn bind_certificate(
         &self,
         code: &str,
@@ -193,7 +193,7 @@ impl AdminService {
                 Ok(bound)
             }
             Ok(None) => Err(Error::CodeRefused),
-            // Its holder bound it to another credential, which is still valid. The answer does not say to which.
+            // It is bound to another valid credential. The answer does not say to which.
             Err(StoreError::Taken(_)) => Err(Error::CertificateBound),
             Err(error) => Err(error.into()),
         }
@@ -225,14 +225,14 @@ impl AdminService {
         Ok(())
     }
 
-    /// Revokes tokens that others issued: one, those of a subject, or all that were issued before a time.
+    /// Revokes external tokens: one, those of a subject, or all that were issued before a time.
     pub async fn revoke_tokens(
         &self,
         tenant: &TenantId,
         request: &RevocationRequest,
     ) -> Result<RevocationLine> {
-        // The issuer's clock may be ahead: what it has issued until now may say that it is from a little later. Any later
-        // time would refuse every token to come.
+        // The issuer's clock may be ahead, so tokens issued until now may be dated a little later.
+        // Any later time would refuse every token to come.
         let latest = Timestamp::from(self.clock.now().inner() + self.store.token_leeway);
         if request.issued_before.is_some_and(|at| at > latest) {
             let expected = "a time that has passed";
@@ -326,7 +326,7 @@ impl AdminService {
     }
 }
 
-/// A credential that acts as somebody names whom, or says that it may be anybody: never by omission.
+/// An enforcer's or approver's credential names its id, or says explicitly that it may be any.
 pub(super) fn check_binding(role: RoleName, bound_id: Option<&str>, unbound: bool) -> Result<()> {
     let is_id = match (role, bound_id, unbound) {
         (RoleName::Admin, None, false) | (RoleName::Enforcer | RoleName::Approver, None, true) => {

@@ -23,7 +23,7 @@
 //! | a tenant | `limits.channels_per_tenant` (`channel`) | 503 |
 //! | a tenant | `pairing.guesses_per_tenant` wrong codes (`guess_limit`) | 429 |
 //! | a tenant | 1 large body being parsed (`http::parsing`) | waits |
-//! | a tenant | 256 deliveries, 32 to failing targets, 32 turns (`notifications`) | left to the sweep |
+//! | a tenant | 256 deliveries, 32 of them failing, 32 turns (`notifications`) | left to the sweep |
 //! | the node | `limits.channels_per_node` (`channel`) | 503 |
 //! | the node | 4 guesses of pairing codes (`guess_limit`) | waits, then 503 |
 //! | the node | 2,048 deliveries, 256 turns (`notifications`) | left to the sweep |

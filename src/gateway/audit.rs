@@ -1,4 +1,4 @@
-//! The audit log: how callers are named in it, and how it is read. The statements that act write it.
+//! The audit log: the names of callers in it, and its listing. The statements that act write it.
 
 use uuid::Uuid;
 

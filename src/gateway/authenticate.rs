@@ -177,7 +177,8 @@ impl Authenticator {
         self.by_credential(Some(credential), None, from)
     }
 
-    /// The caller of a credential, if it is valid. The caller has proven to hold it, with something that may end earlier.
+    /// The caller of a credential that it has proven to hold, if that is valid. The proof may end
+    /// earlier.
     fn by_credential(
         &self,
         credential: Option<Arc<Credential>>,

@@ -1,4 +1,5 @@
-//! Authenticated callers. A use case takes the role that it needs as a type, so that the check cannot be forgotten.
+//! Authenticated callers. A use case takes the role it needs as a type, so the check cannot be
+//! forgotten.
 
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -18,13 +19,13 @@ pub struct CallerIdentity {
     pub tenant: TenantId,
     /// The name of the credential, in idempotency keys and the audit log.
     pub principal: String,
-    /// Who issued it, if it is a token.
+    /// The issuer, if it is a token.
     pub issuer: Option<String>,
     /// When the credential expires; channels are closed then.
     pub expires_at: Option<Timestamp>,
     /// A token that may be revoked before it expires, and is rechecked while a channel is open.
     pub recheck: Option<Secret>,
-    /// What a tenant can revoke, if the caller presented a token that the gateway did not issue.
+    /// The identity by which a tenant can revoke it, if it is an external token.
     pub token: Option<Arc<TokenIdentity>>,
     pub from: Option<IpAddr>,
 }
@@ -294,8 +295,8 @@ impl<Id: ActingId> ActingCaller<Id> {
 }
 
 impl Approver {
-    /// Refuses a caller that may not give this approver keys. A credential for any approver may not:
-    /// its holder would speak for somebody who has not chosen a key yet.
+    /// Refuses a caller that may not give this approver keys. A credential for any approver may
+    /// not: its holder would speak for somebody who has not chosen a key yet.
     pub fn speaking_for(&self, id: &ApproverId) -> Result<()> {
         self.acting(Some(id.clone()), "approverId")?;
         match self.bound {

@@ -36,7 +36,7 @@ pub struct Channel {
     _permit: CounterPermit<TenantId>,
 }
 
-/// What makes the gateway close a channel.
+/// The events that make the gateway close a channel.
 pub(super) struct CloseWatch {
     handle: Arc<ChannelHandle>,
     draining: CancellationToken,
@@ -62,8 +62,8 @@ impl CloseWatch {
         }
     }
 
-    /// Waits until this channel or the node ends. What ends all channels is spread over time, so that clients do not
-    /// reconnect to the other nodes all at once.
+    /// Waits until this channel or the node ends. If all channels end, they do so spread over time:
+    /// clients must not reconnect to the other nodes all at once.
     async fn told(&self) -> ChannelCloseReason {
         let closing = tokio::select! {
             closing = self.handle.closed() => closing,
@@ -108,13 +108,15 @@ impl Channel {
         channels.of([self.transport.as_str(), role]).add(by);
     }
 
-    /// Whether the node's lease has expired, because it does not reach the database. The channel then sends nothing: it
-    /// counts as closed on the other nodes, and its credential may have been revoked.
+    /// Whether the node's lease has expired, because it does not reach the database. The channel
+    /// then sends nothing: it counts as closed on the other nodes, and its credential may have been
+    /// revoked.
     pub fn is_cut_off(&self) -> bool {
         self.channels.is_cut_off()
     }
 
-    /// Stores whether the peer responds; decisions are sent only to one that does. Returns false if it could not be stored.
+    /// Stores whether the peer responds; decisions are sent only to one that does. False if storing
+    /// failed.
     pub async fn set_active(&self, active: bool) -> bool {
         self.watch.handle.set_active(active);
         let store = &self.channels.store;

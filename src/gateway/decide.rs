@@ -42,7 +42,8 @@ impl ExchangeService {
         Ok(decision)
     }
 
-    /// Accepts a decision, at most one per exchange, and queues its delivery. Also returns when the exchange expires.
+    /// Accepts a decision, at most one per exchange, and queues its delivery. Also returns the
+    /// exchange's expiry.
     pub async fn decide(
         &self,
         caller: &Approver,

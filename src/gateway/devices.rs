@@ -1,5 +1,5 @@
-//! The devices of an approver: adds and revokes them as statements of its own devices say, and lists them with those statements.
-//! Enforcers follow the statements themselves, so that the gateway can add no device that they trust.
+//! The devices of an approver: adds and revokes them by signed statements of its own devices, and
+//! lists both. Enforcers verify the statements, so the gateway cannot add a device that they trust.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::protocol::message::raw;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::device::{DeviceVersion, NewStatement, StatementFact, StatementRow};
 
-/// How often a statement is judged if other nodes accept some at the same time. Each time another one was.
+/// How often a statement is judged if other nodes accept some at the same time.
 const TRIES: usize = 64;
 const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -43,7 +43,7 @@ pub enum DeviceListing {
 
 pub struct DeviceService {
     pub(super) context: Arc<GatewayContext>,
-    /// One statement of an approver at a time on a node: those that come at the same time wait here, and not each with a
+    /// One statement of an approver at a time. Concurrent ones wait here, not each with a
     /// connection for the same lock.
     turns: KeyedSemaphore<(TenantId, ApproverId)>,
 }
@@ -154,7 +154,8 @@ impl DeviceService {
         }
     }
 
-    /// Judges a statement and appends it, unless it stands already. Returns what it was judged by, and when it was written.
+    /// Judges a statement and appends it, unless it stands already. Returns the rows that it was
+    /// judged by, and when it was written.
     async fn append(
         &self,
         caller: &Approver,
@@ -213,7 +214,7 @@ impl DeviceService {
         Err(Error::Unavailable)
     }
 
-    /// The devices of an approver and their statements, unless `known` says that the reader has this version.
+    /// The devices of an approver and their statements, unless the reader knows this version.
     pub async fn list(
         &self,
         caller: &Member,

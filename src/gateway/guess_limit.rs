@@ -1,5 +1,5 @@
-//! Refuses guessers of pairing codes that were refused before without asking the database, and bounds how many guesses are
-//! judged at once. The store does the counting.
+//! Limits guesses of pairing codes. The store counts them. A guesser that it refused is refused
+//! here without a statement, and few guesses are judged at once.
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
-//! Scans an approver's inbox for its channel: lists rows, reads their bodies, and schedules redelivery. Rows commit out of
-//! order, so a scan starts a little before the last row seen. What commits even later, or with a clock that has stepped back,
-//! is found by the fallback poll, which says where to start.
+//! Scans an approver's inbox for its channel: lists rows, reads their bodies, and schedules
+//! redelivery. Rows commit out of order, so a scan starts a little before the last row seen. The
+//! fallback poll finds rows that commit even later, or with a clock that has stepped back, and says
+//! where to start.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -26,7 +27,7 @@ pub(super) const PER_PAGE: usize = 8;
 const PAGE_BYTES: usize = 1 << 20;
 /// How far rows usually commit out of order: a scan starts this much before the last row seen.
 pub(super) const OVERLAP_GRACE: time::Duration = time::Duration::seconds(60);
-/// A scan starts at most this many rows back, or each wake-up would cost as much as arrived in that time.
+/// A scan starts at most this many rows back, which bounds the cost of a wake-up.
 const LATE_ROWS: usize = 64;
 /// How often everything unacknowledged is scanned.
 const FULL_SCAN_INTERVAL: Duration = Duration::from_secs(300);
@@ -47,14 +48,15 @@ pub(super) struct InboxScan {
     queue: VecDeque<(MessageId, usize)>,
     /// Sent and, as far as known, not acknowledged.
     sent: HashMap<MessageId, SentItem>,
-    /// When each of them is due again, earliest first, so that a wake-up need not go through all of them.
+    /// When each of them is due again, earliest first, so that a wake-up need not visit all of
+    /// them.
     due: BTreeSet<(Instant, MessageId)>,
     scan_all_at: Instant,
     /// The pause before redelivery: it starts with the first and doubles up to the second.
     reoffer: (Duration, Duration),
 }
 
-/// What was sent, and when it is due again.
+/// A message that was sent, and when it is due again.
 struct SentItem {
     bytes: usize,
     pause: Duration,
@@ -160,7 +162,7 @@ impl InboxScan {
                 // A message that cannot be serialised was logged, and must not hold up the others.
                 page.extend(for_approver(context, &self.approver, message, first));
             }
-            // What a list has queued is read by the next call, which knows how large it is.
+            // The next call reads the messages that a list has queued, and knows their size.
             if page.is_empty() && self.queue.is_empty() {
                 continue;
             }
@@ -257,7 +259,7 @@ impl InboxScan {
 
     fn note_new(&mut self, at: OffsetDateTime) {
         if at < self.overlap() {
-            // Late, or the clock has stepped back: then the next ones are created right after this one.
+            // Late, or the clock has stepped back: then the next rows follow right after this one.
             self.recent.clear();
         } else if at <= self.mark {
             return;

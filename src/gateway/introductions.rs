@@ -1,5 +1,5 @@
-//! Introductions: a device tells the other devices of its approver the key of an enforcer. The gateway carries them. A device follows
-//! the signatures itself, so that the gateway can introduce no enforcer.
+//! Introductions: a device tells the other devices of its approver the key of an enforcer. The
+//! gateway carries them. Devices verify the signatures, so the gateway can introduce no enforcer.
 
 use time::Duration;
 
@@ -16,7 +16,8 @@ use crate::protocol::message::raw;
 use crate::protocol::reader::InvalidMember;
 use crate::store::introduction::{IntroductionFact, NewIntroduction};
 
-/// How far ahead a device's clock may be. One that is further ahead would stand in the way of its own later introductions.
+/// How far ahead a device's clock may be. An introduction from further ahead would block later
+/// ones.
 const CLOCK_SKEW_GRACE: Duration = Duration::minutes(10);
 
 /// A signed introduction, well formed and about the right tenant and approver.
@@ -54,7 +55,7 @@ impl DeviceService {
         Ok(IntroductionCommand { signed, text })
     }
 
-    /// Keeps an introduction, unless the same device's stands already. Also returns whether it is new.
+    /// Keeps an introduction, unless the device has one already. Also returns whether it is new.
     pub async fn introduce(
         &self,
         caller: &Approver,

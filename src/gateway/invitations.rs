@@ -1,4 +1,5 @@
-//! Invitations: whoever may create a credential may instead send somebody a link, which gives that credential once.
+//! Invitations: a caller that may create a credential may instead send a link, which gives that
+//! credential once.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -124,7 +125,7 @@ impl AdminService {
         }
     }
 
-    /// Makes the credential that the code stands for. Whatever is wrong with a code, the answer is the same.
+    /// Makes the credential that the code stands for. Every wrong code gets the same answer.
     pub async fn join(&self, code: &str) -> Result<IssuedCredential> {
         let fresh = FreshKey::generate(self.new_id()?)?;
         let hash = Sha256::digest(code).into();

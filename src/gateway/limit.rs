@@ -1,9 +1,9 @@
 //! Limits how fast one caller may call: token buckets per credential, id and kind of call, so that
 //! throttled submissions never delay decisions or acks; and per address before a caller is known.
 //!
-//! Hand-written, because governor's keyed limiter has one quota for all keys and bounds them only by
-//! a scan of every key. Here a cache bounds the buckets. It evicts those that are seldom used, so a
-//! flood of new callers does not reset busy ones.
+//! Hand-written, because governor's keyed limiter has one quota for all keys and bounds them only
+//! by a scan of every key. Here a cache bounds the buckets. It evicts those that are seldom used,
+//! so a flood of new callers does not reset busy ones.
 
 use std::convert::Infallible;
 use std::hash::Hash;
@@ -31,7 +31,7 @@ const ANY_ID_FACTOR: u32 = 20;
 pub enum RateClass {
     /// Artifacts, prompts, session events, pairings begun.
     Submission,
-    /// Decisions, and whatever else changes an exchange or a pairing.
+    /// Decisions, and other changes of an exchange or a pairing.
     Decision,
     Ack,
     Read,
@@ -110,7 +110,7 @@ impl RateBucket {
     }
 }
 
-/// How many lines a log gets a second. Whoever can cause them must not fill the disk.
+/// Limits log lines that callers can cause: they must not fill the disk.
 pub struct LineLimit {
     rate: RateLimit,
     bucket: ShortLock<RateBucket>,
@@ -228,7 +228,8 @@ impl RateLimiter {
         self.take(kind, credential(origin), acting_as, 1, self.rate_of(kind))
     }
 
-    /// Counts a call of a credential for any id before the body names one: as many as a fleet might make.
+    /// Counts a call of an unbound credential before the body names an id: as many as a fleet might
+    /// make.
     pub fn admit_any_id(&self, kind: RateClass, origin: &CallerIdentity) -> Result<()> {
         let RateLimit { per_second, burst } = self.rate_of(kind);
         let rate = RateLimit {
@@ -305,7 +306,7 @@ fn credential(origin: &CallerIdentity) -> String {
     format!("{}\n{}", origin.tenant, origin.principal)
 }
 
-/// What counts as one address: a host with IPv6 usually has a network of 2^64.
+/// The part of an address that is counted: a host with IPv6 usually has a network of 2^64.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -1,6 +1,6 @@
-//! How full inboxes are, approximately. Counting costs time in proportion to the inbox, so each node
-//! caches its counts. It asks the store for an exact one only near a limit: that of the inbox, or
-//! that of one enforcer's share of it.
+//! How full inboxes are, approximately. Counting costs time in proportion to the inbox, so each
+//! node caches its counts. It asks the store for an exact one only near a limit: that of the inbox,
+//! or that of one enforcer's share of it.
 
 use std::collections::HashSet;
 use std::sync::Arc;

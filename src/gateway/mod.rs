@@ -1,6 +1,6 @@
 //! The use cases, one function each, shared by every transport. A use case checks what needs no
-//! database, runs one guarded statement, judges its facts, then wakes the waiters concerned. Nothing
-//! here knows how a request arrived, and nothing knows SQL.
+//! database, runs one guarded statement, judges its facts, then wakes the waiters concerned.
+//! Nothing here knows how a request arrived, and nothing knows SQL.
 
 pub mod administration;
 pub mod admission;

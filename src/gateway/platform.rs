@@ -1,5 +1,4 @@
-//! The use cases of the platform endpoints: checks the rights of administrators, operator and approvers, then calls
-//! `administration`.
+//! The use cases of the platform endpoints: checks rights, then calls `administration`.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -41,7 +40,7 @@ fn key_owner<'c>(caller: &'c ApproverOrAdmin, approver: &ApproverId) -> Result<&
     }
 }
 
-/// Who manages an approver's keys, for the audit log.
+/// The actor that manages an approver's keys, for the audit log.
 fn key_keeper(caller: &ApproverOrAdmin, approver: &ApproverId) -> AuditActor {
     match caller {
         ApproverOrAdmin::Admin(admin) => admin.actor(),
@@ -57,8 +56,9 @@ pub(super) fn manager(caller: &AdminOrOperator) -> AuditActor {
 }
 
 impl GatewayContext {
-    /// Refuses whoever may not read the keys and devices of this approver. Those who may are the approver itself,
-    /// administrators, and enforcers that are paired with it or have asked it; to other enforcers there is no such approver.
+    /// Refuses callers that may not read the keys and devices of this approver. The approver
+    /// itself, administrators, and enforcers that are paired with it or have asked it may. For
+    /// other enforcers there is no such approver.
     pub(super) async fn check_reader(&self, caller: &Member, approver: &ApproverId) -> Result<()> {
         match caller {
             Member::Admin(_) => Ok(()),
@@ -105,8 +105,8 @@ impl PlatformService {
             .await
     }
 
-    /// The tenant in which a caller may make credentials of this role: an administrator any in its own, the operator
-    /// administrators of the one it names.
+    /// The tenant in which a caller may make credentials of this role: an administrator any in its
+    /// own, the operator administrators in the one it names.
     pub(super) fn tenant_for(
         caller: &AdminOrOperator,
         tenant: Option<TenantId>,
@@ -135,7 +135,7 @@ impl PlatformService {
         }
     }
 
-    /// The credentials that a caller manages: those of its tenant, or the administrators of all tenants.
+    /// The credentials that a caller manages: those of its tenant, or all administrators.
     pub(super) fn reach(caller: &AdminOrOperator) -> (Option<&TenantId>, Option<RoleName>) {
         match caller {
             AdminOrOperator::Admin(admin) => (Some(&admin.origin.tenant), None),
@@ -222,8 +222,7 @@ impl PlatformService {
         Ok(ListPage::new(&listing, items, next.as_ref()))
     }
 
-    /// Refuses whoever may not register a key of this approver. A credential for any approver may not: its holder would
-    /// speak for somebody who has not chosen a key yet.
+    /// Refuses callers that may not register a key of this approver.
     pub fn check_registrar(caller: &ApproverOrAdmin, approver: &ApproverId) -> Result<()> {
         match caller {
             ApproverOrAdmin::Approver(caller) => caller.speaking_for(approver),
@@ -231,8 +230,7 @@ impl PlatformService {
         }
     }
 
-    /// Registers a signing key: an administrator any, an approver only its own first, and only with a proof that it holds
-    /// the key.
+    /// Registers a signing key: an administrator any, an approver only its own first with a proof.
     pub async fn register_key(
         &self,
         caller: &ApproverOrAdmin,

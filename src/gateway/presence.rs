@@ -1,5 +1,5 @@
-//! Presence of enforcers. Channels have rows already; calls are collected here and written in batches, so that their cost
-//! does not grow with their number.
+//! Presence of enforcers. Channels have rows already. Calls are collected here and written in
+//! batches, so that their cost does not grow with their number.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ use crate::store::ChannelStore;
 use crate::store::presence::HelloRow;
 use crate::wake::WakeKey;
 
-/// Most enforcers whose calls wait to be written; while the database is unavailable, further ones are dropped.
+/// Most enforcers whose calls wait to be written. Further ones are dropped.
 const MAX_CALLERS: usize = 100_000;
 
 /// The latest call of each enforcer, until it is written.
 type LatestCalls = HashMap<(TenantId, EnforcerId), Instant>;
 
-/// How often calls are written: shorter than configured, because the sweep's jitter adds up to a fifth.
+/// How often calls are written: less than configured, as the sweep's jitter adds up to a fifth.
 pub(super) fn write_every(config: &Config) -> Duration {
     Duration::from_secs(config.presence.write_seconds) * 4 / 5
 }

@@ -1,4 +1,5 @@
-//! Prompts to agents: sent by an approver or administrator, queued for the enforcer, and acknowledged by it.
+//! Prompts to agents: sent by an approver or administrator, queued for the enforcer, acknowledged
+//! by it.
 
 use std::sync::Arc;
 
@@ -178,7 +179,8 @@ impl PromptService {
         })
     }
 
-    /// Accepts a prompt, at most one per id. Also returns whether an idempotency key gave the answer.
+    /// Accepts a prompt, at most one per id. Also returns whether an idempotency key gave the
+    /// answer.
     pub async fn send_prompt(&self, command: SendPrompt) -> Result<(PromptRecord, bool)> {
         let operation = self.context.clock.operation_id();
         let (tenant, mut prompt) = (command.tenant, command.prompt);
@@ -240,7 +242,8 @@ const PENDING_AT_ONCE: i64 = 16;
 const PENDING_BYTES: i64 = 256 << 10;
 
 impl PromptService {
-    /// The oldest prompts that wait for an enforcer's acknowledgement. Reading them changes nothing: they are still pushed.
+    /// The oldest prompts without an acknowledgement of the enforcer. Reading changes nothing: they
+    /// are still pushed.
     pub async fn pending(
         &self,
         caller: &EnforcerOrAdmin,

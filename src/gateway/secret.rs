@@ -1,5 +1,6 @@
-//! The secret that the nodes of a cluster share, and what is derived from it: hashes of pairing codes, routing tokens, the
-//! keys of notifications, and a check value by which nodes compare theirs. The secret itself is never stored or printed.
+//! The secret that the nodes of a cluster share, and values derived from it: hashes of pairing
+//! codes, routing tokens, keys of notifications, and a check value by which nodes compare theirs.
+//! The secret itself is never stored or printed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,7 +12,7 @@ use crate::config::Secret;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::pairing::{Nonce, PairingCode, RoutingToken};
 
-/// A secret for a node that has none configured. It lasts until the node stops, which must be the only one.
+/// A secret for a single node that has none configured. It lasts until the node stops.
 pub fn generate() -> Result<Secret> {
     tracing::warn!(
         "security.cluster_secret is not set: pairing codes become invalid when this node stops, routing tokens cannot be \
@@ -28,7 +29,8 @@ impl ClusterSecret {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// The MAC of `parts` for one purpose. Each part is preceded by its length, so that different lists never collide.
+    /// The MAC of `parts` for one purpose. Each part follows its length, so different lists never
+    /// collide.
     pub(super) fn mac(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
         let mut mac = hmac::Context::with_key(&self.0);
         for part in [purpose.as_bytes()].iter().chain(parts) {

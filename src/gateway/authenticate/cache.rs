@@ -1,5 +1,5 @@
-//! A cache of rows that every node refreshes every 2 s. It is not used while the refresh is overdue,
-//! so that a change takes effect everywhere within 5 s.
+//! A cache of rows that every node refreshes every 2 s. It is not used while the refresh is
+//! overdue, so that a change takes effect everywhere within 5 s.
 
 use std::hash::Hash;
 use std::time::Duration;
@@ -88,8 +88,8 @@ impl<K: Clone + Eq + Hash, V: Clone> RefreshedCache<K, V> {
         (ago + RECENT_CHANGE_LIFETIME).as_secs_f64()
     }
 
-    /// Removes rows that changed. The second argument of `update` says that the last refresh was too
-    /// long ago: rows may have changed before the time that was asked for.
+    /// Removes rows that changed. The second argument of `update` says that the last refresh was
+    /// too long ago: rows may have changed before the time that was asked for.
     pub fn refresh(&self, asked: Instant, update: impl FnOnce(&mut Cache<K, V>, bool)) {
         let mut state = self.state.lock();
         let is_late = |at: Instant| at.elapsed() > RECENT_CHANGE_LIFETIME / 2;

@@ -1,5 +1,6 @@
-//! Opaque tokens: asks the authorization server (RFC 7662) and caches its answer, never past the token's expiry. If it does
-//! not answer, the token is neither accepted nor called invalid: the call is refused as unavailable.
+//! Opaque tokens: asks the authorization server (RFC 7662) and caches its answer, never past the
+//! token's expiry. If it does not answer, the token is neither accepted nor called invalid: the
+//! call is refused as unavailable.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -38,10 +39,10 @@ const LINES: RateLimit = RateLimit {
 
 /// Tokens are cached by their hash; the token itself is not kept.
 type TokenHash = [u8; 32];
-/// What the authorization server said; `None` if there was no valid answer.
+/// The answer of the authorization server; `None` if it was not valid.
 type IntrospectionAnswer = Option<Result<Arc<TokenClaims>, TokenError>>;
 
-/// What was said, and how long it is believed.
+/// An answer, and the period in which it is used.
 #[derive(Clone)]
 struct CachedAnswer<T> {
     said: T,
@@ -113,7 +114,8 @@ impl TokenIntrospection {
         })
     }
 
-    /// The claims of a token that came from an address. Concurrent callers with the same token share one request.
+    /// The claims of a token that came from an address. Concurrent calls with one token share a
+    /// request.
     pub(super) async fn judge(
         self: &Arc<Self>,
         token: &str,
@@ -143,7 +145,7 @@ impl TokenIntrospection {
                     let (tell, told) = watch::channel(None);
                     asking.insert(hash, told.clone());
                     let (this, token) = (Arc::clone(self), token.to_owned());
-                    // A task of its own: others may wait for the answer when this caller disconnects.
+                    // A task of its own: others may wait for the answer if this client hangs up.
                     let request = async move {
                         let answer = this.ask(&token, asker).await;
                         this.remember(hash, now, &answer);
@@ -196,14 +198,15 @@ impl TokenIntrospection {
                 if self.turned(true) {
                     tracing::warn!(problem, "tokens cannot be introspected");
                 }
-                // It may be the token that the server cannot answer about, and it costs as much as one that is refused.
+                // The token may be the cause, and it costs as much as one that is refused.
                 self.quota.note_refused(asker, self.clock.now());
                 None
             }
         }
     }
 
-    /// Whether the log is to say that requests now fail, or no longer do. What it does not say now, it says after the next.
+    /// Whether to log now that requests fail, or no longer do. If not now, the next request logs
+    /// it.
     fn turned(&self, failing: bool) -> bool {
         let logged = self.failing.load(Ordering::Relaxed);
         let turned = logged != failing && self.lines.admit(self.clock.now()).is_some();
@@ -213,7 +216,7 @@ impl TokenIntrospection {
         turned
     }
 
-    /// Caches an answer. Its lifetime starts with the request, since the answer may be as old as that.
+    /// Caches an answer. Its lifetime starts with the request: the answer may be as old as that.
     fn remember(&self, hash: TokenHash, since: Timestamp, answer: &IntrospectionAnswer) {
         let Some(said) = answer else {
             return;

@@ -1,5 +1,6 @@
-//! The issuer's keys, from a file or URL. They are read periodically, and when a token names an unknown key, but then at
-//! most every 30 s. If they cannot be read, the last known keys stay in use.
+//! The issuer's keys, from a file or URL. They are read periodically, and when a token names an
+//! unknown key, but then at most every 30 s. If they cannot be read, the last known keys stay in
+//! use.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! The tokens that a tenant has revoked. A revocation takes effect everywhere within 5 s, and closes
-//! the channels of the tokens.
+//! The tokens that a tenant has revoked. A revocation takes effect everywhere within 5 s, and
+//! closes the channels of the tokens.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Which tenants named by tokens exist and are enabled. A disabled tenant is refused within 5 s, and
-//! its channels are closed.
+//! Which tenants named by tokens exist and are enabled. A disabled tenant is refused within 5 s,
+//! and its channels are closed.
 
 use std::collections::HashSet;
 use std::sync::Arc;

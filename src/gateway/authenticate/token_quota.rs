@@ -1,5 +1,6 @@
-//! Bounds what tokens that nobody knows may cost: requests to the authorization server at once, and tokens a second from one
-//! address that it refuses or does not answer about. So a flood of invented tokens delays neither tokens that were valid before nor fresh ones from elsewhere.
+//! Bounds the cost of unknown tokens: concurrent requests to the authorization server, and refused
+//! or unanswered tokens a second from one address. A flood of invented tokens delays neither known
+//! tokens nor fresh ones from elsewhere.
 
 use std::net::IpAddr;
 
@@ -16,17 +17,17 @@ use crate::protocol::timestamp::Timestamp;
 const MAX_ASKING: usize = 80;
 /// Most of them about tokens of which nothing is known.
 const MAX_UNKNOWN: usize = 64;
-/// Most of them from one address. The others from there wait for each other, and not in front of everybody else.
+/// Most of them from one address. Further ones from there wait without delaying other addresses.
 const MAX_PER_ADDRESS: usize = 4;
 /// Most addresses whose refused tokens are counted.
 const MAX_BUCKETS: usize = 10_000;
 
-/// Whose token it is that is asked about.
+/// The owner of a token that is introspected.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum TokenOwner {
-    /// Of somebody whose token was valid before.
+    /// The token was valid before.
     Known,
-    /// Of somebody at this address, if it says anything.
+    /// Nothing is known of the token; the address, if it is that of a client.
     Stranger(Option<IpAddr>),
 }
 
@@ -36,7 +37,7 @@ pub(super) struct TokenQuota {
     addresses: KeyedSemaphore<IpAddr>,
     refused: BucketTable<IpAddr>,
     rate: RateLimit,
-    /// Whether addresses are those of clients. A plain connection is one of this machine.
+    /// Whether addresses are those of clients. Plain connections come from this machine.
     by_address: bool,
 }
 
@@ -59,7 +60,7 @@ impl TokenQuota {
         }
     }
 
-    /// Someone with a token of which nothing is known, unless too many of that address were refused.
+    /// The owner of an unknown token, unless too many from that address were refused.
     pub(super) fn stranger(&self, from: Option<IpAddr>, now: Timestamp) -> Result<TokenOwner> {
         let from = from.filter(|_| self.by_address).map(network);
         if let Some(from) = &from {

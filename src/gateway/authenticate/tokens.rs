@@ -1,5 +1,5 @@
-//! External tokens: chooses how each is verified, and makes a caller of its claims. Every refusal reads the same to the
-//! caller; the log has the reason, never the token.
+//! External tokens: chooses how each is verified, and makes a caller of its claims. Every refusal
+//! reads the same to the caller; the log has the reason, never the token.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -105,7 +105,7 @@ impl TokenVerifier {
         }
     }
 
-    /// The caller that claims identify. Its principal contains a colon, which no credential's id does, so they never clash.
+    /// The caller that claims identify. Its principal contains a colon, unlike any credential's id.
     async fn stand_for(
         &self,
         claims: &TokenClaims,
@@ -195,7 +195,8 @@ impl TokenVerifier {
     }
 }
 
-/// How often the tokens of live channels are rechecked. Half the cache's lifetime, since cached answers age as well.
+/// How often channels' tokens are rechecked: half the cache's lifetime, since cached answers age
+/// too.
 pub(in crate::gateway) fn recheck_every(config: &Auth) -> Duration {
     Duration::from_secs((config.introspection_cache_seconds / 2).max(1))
 }

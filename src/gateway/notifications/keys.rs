@@ -1,5 +1,6 @@
-//! What notifications derive from the cluster secret: the key that push services know the gateway by (VAPID), and the key that
-//! URLs, browsers' keys and webhooks' secrets are stored under. A copy of the database gives none of them away.
+//! Keys that notifications derive from the cluster secret: the VAPID key by which push services
+//! know the gateway, and the key that encrypts stored URLs, browsers' keys and webhooks' secrets. A
+//! copy of the database reveals none of them.
 
 use aes_gcm::aead::{Aead as _, Payload};
 use aes_gcm::{Aes256Gcm, KeyInit as _};

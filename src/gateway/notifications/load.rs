@@ -10,8 +10,8 @@ use crate::protocol::id::TenantId;
 /// Turns of a node, and of one tenant.
 const MAX_TURNS: usize = 256;
 const MAX_TURNS_PER_TENANT: usize = 32;
-/// Claimed and not yet done: in all, of one tenant, and of one tenant's targets that failed the last
-/// time.
+/// Claimed and not yet done: in all, of one tenant, and of one tenant's targets that failed the
+/// last time.
 const MAX_CLAIMED: usize = 2_048;
 const MAX_CLAIMED_PER_TENANT: usize = 256;
 const MAX_FAILING_PER_TENANT: usize = 32;

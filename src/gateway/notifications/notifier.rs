@@ -1,6 +1,6 @@
-//! Tells approvers that something waits. After its commit, a submission hands over the approvers that
-//! it asked, in memory and without waiting. Hints are lost if there are too many or the node dies;
-//! the sweep finds those approvers. No exchange waits for a notification.
+//! Tells approvers that something waits. After its commit, a submission hands over the approvers
+//! that it asked, in memory and without waiting. Hints are lost if there are too many or the node
+//! dies; the sweep finds those approvers. No exchange waits for a notification.
 
 use std::collections::BTreeSet;
 use std::pin::pin;
@@ -25,15 +25,17 @@ use crate::store::notification_delivery::{ClaimTerms, ClaimedNotification};
 
 /// Approvers that one statement looks at.
 const HINTS_PER_ROUND: usize = 512;
-/// Pause between rounds, so that a busy node asks the database this often and not for every submission.
+/// Pause between rounds, so that a busy node does not ask the database for every submission.
 const ROUND_INTERVAL: Duration = Duration::from_millis(50);
 /// Targets that one statement claims.
 const CLAIMS: usize = 64;
 /// How long a claim lasts. A node that dies is replaced after that.
 const CLAIM_SECONDS: u64 = 30;
-/// A claim that could not be sent by then is given back: the rest is for the sending itself, and for writing down what came of it.
+/// A claim that could not be sent by then is given back. The rest of its time is for sending and
+/// for writing the outcome.
 const START_TIMEOUT: Duration = Duration::from_secs(CLAIM_SECONDS - SEND_TIMEOUT.as_secs() - 5);
-/// How long a notification has its turn. After that it goes on, but the next one begins: a target that does not answer delays no other.
+/// How long a notification has its turn. After that it goes on and the next one begins, so a silent
+/// target delays no other.
 const TURN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Targets that one statement of the sweep looks at.
 const SWEEP_PAGE: i64 = 500;
@@ -126,7 +128,7 @@ impl NotificationService {
         match noted {
             Ok(Some(delay)) => {
                 let again = stop.run_until_cancelled(sleep(delay));
-                // What came meanwhile, or failed. Later than that, the sweep looks anyway.
+                // Looks for new items, or retries. After a longer delay the sweep does it.
                 if delay <= self.sweep_period() && again.await.is_some() {
                     self.context
                         .notices
@@ -182,7 +184,7 @@ impl NotificationService {
         self.sender.send(&self.keys, &target, &letter).await
     }
 
-    /// Writes down what came of it, and returns after which time to look again.
+    /// Writes the outcome, and returns the delay after which to look again.
     async fn note(
         &self,
         claimed: &ClaimedNotification,
@@ -264,7 +266,7 @@ impl NotificationService {
         Duration::from_millis(self.context.config.notifications.sweep_ms)
     }
 
-    /// Finds what no hint has told of, one node for all.
+    /// Finds approvers that no hint named. One node does it for all.
     pub(in crate::gateway) async fn sweep(&self) -> Result<()> {
         if self.off().is_some() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Sends one notification, and says what came of it in words that hold nothing of the target.
+//! Sends one notification. The outcome reveals nothing about the target.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -55,7 +55,7 @@ impl DeliveryOutcome {
     }
 }
 
-/// What is sent, beside the target.
+/// The contents of a notification.
 pub struct NotificationMessage<'a> {
     pub approver: &'a ApproverId,
     pub notice: NotificationNotice,

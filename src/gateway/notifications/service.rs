@@ -258,7 +258,8 @@ impl NotificationService {
         }
     }
 
-    /// Sends something at once, and says what came of it. A target that works is enabled, one that is gone is removed.
+    /// Sends a test at once and returns the outcome. Enables a target that works, removes one that
+    /// is gone.
     pub async fn test(
         &self,
         caller: &ApproverOrAdmin,
