@@ -7,7 +7,7 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 
 use super::authenticate::FreshKey;
-use super::error::{Error, Result};
+use super::error::{Error, Result, found};
 use crate::clock::Clock;
 use crate::protocol::credential::{BindingCode, CredentialKind, RoleName};
 use crate::protocol::decision::SigningKey;
@@ -94,9 +94,7 @@ impl AdminService {
 
     /// Disables a tenant: its credentials stop working, its data is kept.
     pub async fn disable_tenant(&self, tenant: &TenantId) -> Result<()> {
-        if !self.store.disable_tenant(&self.actor, tenant).await? {
-            return Err(Error::NotFound);
-        }
+        found(self.store.disable_tenant(&self.actor, tenant).await?)?;
         tracing::info!(%tenant, "a tenant was disabled");
         Ok(())
     }
@@ -136,9 +134,7 @@ impl AdminService {
             proof,
             expires_at,
         };
-        if !self.store.create_credential(&self.actor, &new).await? {
-            return Err(Error::NotFound);
-        }
+        found(self.store.create_credential(&self.actor, &new).await?)?;
         tracing::info!(%tenant, credential = %id, role = role.as_str(), "a credential was made");
         Ok(MadeCredential { id, api_key, code })
     }
@@ -168,9 +164,7 @@ impl AdminService {
         let (code, made) = self.new_code(id)?;
         let store = &self.store;
         let issued = store.issue_code(&self.actor, tenant, role, id, &code);
-        if !issued.await? {
-            return Err(Error::NotFound);
-        }
+        found(issued.await?)?;
         tracing::info!(credential = %id, "a code for a certificate was issued");
         Ok(made)
     }
@@ -218,9 +212,7 @@ impl AdminService {
     ) -> Result<()> {
         let store = &self.store;
         let revoked = store.revoke_credential(&self.actor, tenant, role, id);
-        if !revoked.await? {
-            return Err(Error::NotFound);
-        }
+        found(revoked.await?)?;
         tracing::info!(credential = %id, "a credential was revoked");
         Ok(())
     }

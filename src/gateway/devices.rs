@@ -13,7 +13,7 @@ use super::context::GatewayContext;
 use super::device_history::{
     StatementVerdict, change_of, device_lines, judge_statement, malformed, revoked_line,
 };
-use super::error::{Error, Result};
+use super::error::{Error, Result, found};
 use crate::e2e::{DeviceId, SignedStatement, StatementChange};
 use crate::protocol::device::{DeviceLine, DeviceList, RevokedDevice};
 use crate::protocol::error::DeviceError;
@@ -76,15 +76,8 @@ impl DeviceService {
     ) -> Result<StatementCommand> {
         let signed =
             SignedStatement::parse(document).map_err(|error| malformed(error, document))?;
-        let statement = signed.statement();
-        if *statement.tenant() != caller.origin.tenant {
-            let expected = "the id of the tenant that this credential belongs to";
-            return Err(Error::invalid("/statement/tenantId", expected));
-        }
-        if statement.approver() != approver {
-            let expected = "the approver that the path names";
-            return Err(Error::invalid("/statement/approverId", expected));
-        }
+        let (tenant, named) = (signed.statement().tenant(), signed.statement().approver());
+        check_subject(caller, approver, tenant, named)?;
         let text = document.raw.to_owned();
         Ok(StatementCommand { signed, text })
     }
@@ -245,6 +238,24 @@ impl DeviceService {
     }
 }
 
+/// Refuses a statement about another tenant than the caller's, or another approver than the path's.
+pub(super) fn check_subject(
+    caller: &Approver,
+    approver: &ApproverId,
+    tenant: &TenantId,
+    named: &ApproverId,
+) -> Result<()> {
+    if *tenant != caller.origin.tenant {
+        let expected = "the id of the tenant that this credential belongs to";
+        return Err(Error::invalid("/statement/tenantId", expected));
+    }
+    if named != approver {
+        let expected = "the approver that the path names";
+        return Err(Error::invalid("/statement/approverId", expected));
+    }
+    Ok(())
+}
+
 /// How many of the devices that were added are not in force.
 fn ended(rows: &[StatementRow]) -> i64 {
     let added = rows.iter().filter(|row| row.bundle.is_some());
@@ -266,10 +277,8 @@ impl AdminService {
 
     /// Ends all devices of an approver, and lets the next one be the first.
     pub async fn reset_devices(&self, tenant: &TenantId, approver: &ApproverId) -> Result<()> {
-        let store = &self.store;
-        if !store.reset_devices(&self.actor, tenant, approver).await? {
-            return Err(Error::NotFound);
-        }
+        let reset = self.store.reset_devices(&self.actor, tenant, approver);
+        found(reset.await?)?;
         tracing::info!(%tenant, %approver, "an approver's devices were reset");
         Ok(())
     }

@@ -52,8 +52,9 @@ pub(super) struct InboxScan {
     /// them.
     due: BTreeSet<(Instant, MessageId)>,
     scan_all_at: Instant,
-    /// The pause before redelivery: it starts with the first and doubles up to the second.
-    reoffer: (Duration, Duration),
+    /// The pause before redelivery doubles from the first to the longest.
+    first_pause: Duration,
+    longest_pause: Duration,
 }
 
 /// A message that was sent, and when it is due again.
@@ -84,10 +85,8 @@ impl InboxScan {
             sent: HashMap::new(),
             due: BTreeSet::new(),
             scan_all_at: Instant::now() + jitter(FULL_SCAN_INTERVAL),
-            reoffer: (
-                Duration::from_secs(push.reoffer_seconds),
-                Duration::from_secs(push.reoffer_max_seconds),
-            ),
+            first_pause: Duration::from_secs(push.reoffer_seconds),
+            longest_pause: Duration::from_secs(push.reoffer_max_seconds),
         }
     }
 
@@ -148,11 +147,11 @@ impl InboxScan {
                 self.caught_up = true;
                 self.mark = self.mark.max(opened_at);
             }
+            if !self.has_more() {
+                return Ok(Vec::new());
+            }
             let found = if self.queue.is_empty() {
-                let Some(after) = self.position else {
-                    return Ok(Vec::new());
-                };
-                self.list(context, after).await?
+                self.list(context).await?
             } else {
                 self.read(context).await?
             };
@@ -174,12 +173,12 @@ impl InboxScan {
         }
     }
 
-    /// Lists the rows after one. Those that come with their body are returned, the others queued.
-    async fn list(
-        &mut self,
-        context: &GatewayContext,
-        after: (OffsetDateTime, Uuid),
-    ) -> Result<Vec<(ForApprover, usize)>> {
+    /// Lists the rows after the scan's position. Those that come with their body are returned, the
+    /// others queued.
+    async fn list(&mut self, context: &GatewayContext) -> Result<Vec<(ForApprover, usize)>> {
+        let Some(after) = self.position else {
+            return Ok(Vec::new());
+        };
         let row = ListRow {
             tenant: self.tenant.clone(),
             approver: self.approver.clone(),
@@ -279,8 +278,8 @@ impl InboxScan {
             let lag = metrics.sweep_lag.of(["redelivery"]);
             lag.took(now.saturating_duration_since(offer.due));
         }
-        let pause = before.as_ref().map_or(self.reoffer.0, |offer| {
-            (offer.pause * 2).min(self.reoffer.1)
+        let pause = before.as_ref().map_or(self.first_pause, |offer| {
+            (offer.pause * 2).min(self.longest_pause)
         });
         let due = now + pause;
         self.due.insert((due, id));

@@ -5,7 +5,7 @@ use time::Duration;
 
 use super::caller::Approver;
 use super::device_history::{judge_introduction, malformed};
-use super::devices::DeviceService;
+use super::devices::{DeviceService, check_subject};
 use super::error::{Error, Result};
 use crate::e2e::{self, INTRODUCED_KEY, SignedIntroduction};
 use crate::protocol::device::{IntroductionLine, IntroductionList, MAX_INTRODUCTIONS};
@@ -39,14 +39,8 @@ impl DeviceService {
         let signed = SignedIntroduction::parse(document);
         let signed = signed.map_err(|error| refuse(error, document))?;
         let introduction = signed.introduction();
-        if *introduction.tenant() != caller.origin.tenant {
-            let expected = "the id of the tenant that this credential belongs to";
-            return Err(Error::invalid("/statement/tenantId", expected));
-        }
-        if introduction.approver() != approver {
-            let expected = "the approver that the path names";
-            return Err(Error::invalid("/statement/approverId", expected));
-        }
+        let (tenant, named) = (introduction.tenant(), introduction.approver());
+        check_subject(caller, approver, tenant, named)?;
         if introduction.at().inner() - self.context.clock.now().inner() > CLOCK_SKEW_GRACE {
             let expected = "a time that is at most 10 minutes ahead of the gateway's clock";
             return Err(InvalidMember::timestamp("/statement/at", expected).into());

@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use super::administration::{AdminService, check_binding};
 use super::authenticate::{FreshKey, random_text};
 use super::caller::AdminOrOperator;
-use super::error::{Error, Result};
+use super::error::{Error, Result, found};
 use super::page::{ListPage, PageRequest};
 use super::platform::{PlatformService, manager};
 use crate::protocol::credential::RoleName;
@@ -88,9 +88,7 @@ impl AdminService {
             code_hash: Sha256::digest(&code).into(),
             expires_at,
         };
-        if !self.store.create_invitation(&self.actor, &new).await? {
-            return Err(Error::NotFound);
-        }
+        found(self.store.create_invitation(&self.actor, &new).await?)?;
         tracing::info!(%tenant, invitation = %new.id, role = role.as_str(), "an invitation was made");
         Ok(MadeInvitation {
             id: new.id,

@@ -20,6 +20,7 @@ use super::context::GatewayContext;
 use super::error::{Error, Result, ThrottleDetails};
 use crate::config;
 use crate::protocol::timestamp::Timestamp;
+use crate::protocol::words::words;
 use crate::short_lock::ShortLock;
 
 const MAX_BUCKETS: usize = 100_000;
@@ -27,36 +28,25 @@ const MAX_BUCKETS: usize = 100_000;
 /// How many times the rate of one id a credential for any id may have.
 const ANY_ID_FACTOR: u32 = 20;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RateClass {
-    /// Artifacts, prompts, session events, pairings begun.
-    Submission,
-    /// Decisions, and other changes of an exchange or a pairing.
-    Decision,
-    Ack,
-    Read,
-    Connect,
-    Address,
-    /// KiB of large bodies.
-    Body,
-    /// Tokens that the authorization server refused.
-    Token,
+words! {
+    #[derive(Hash)]
+    RateClass {
+        /// Artifacts, prompts, session events, pairings begun.
+        Submission = "submissions",
+        /// Decisions, and other changes of an exchange or a pairing.
+        Decision = "decisions",
+        Ack = "acks",
+        Read = "reads",
+        Connect = "connects",
+        Address = "address",
+        /// KiB of large bodies.
+        Body = "body",
+        /// Tokens that the authorization server refused.
+        Token = "tokens",
+    }
 }
 
 impl RateClass {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Submission => "submissions",
-            Self::Decision => "decisions",
-            Self::Ack => "acks",
-            Self::Read => "reads",
-            Self::Connect => "connects",
-            Self::Address => "address",
-            Self::Body => "body",
-            Self::Token => "tokens",
-        }
-    }
-
     /// The refusal of a call of this kind.
     pub fn throttled(self, rate: RateLimit, retry_after: Duration) -> Error {
         let calls = match self {
@@ -72,6 +62,23 @@ impl RateClass {
             window_seconds: rate.burst.div_ceil(rate.per_second.max(1)).into(),
             retry_after,
         })
+    }
+
+    pub(super) fn rate(self, rates: &config::Rates) -> RateLimit {
+        let (per_second, burst) = match self {
+            Self::Submission => (rates.submissions, rates.submissions_burst),
+            Self::Decision => (rates.decisions, rates.decisions_burst),
+            Self::Ack => (rates.acks, rates.acks_burst),
+            Self::Read => (rates.reads, rates.reads_burst),
+            Self::Connect => (rates.connects, rates.connects_burst),
+            Self::Address => (rates.address, rates.address_burst),
+            Self::Body => (rates.body_kib, rates.body_kib_burst),
+            Self::Token => (rates.refused_tokens, rates.refused_tokens_burst),
+        };
+        RateLimit {
+            per_second: if rates.enabled { per_second } else { 0 },
+            burst: burst.max(1),
+        }
     }
 }
 
@@ -280,25 +287,6 @@ impl RateLimiter {
 
     fn rate_of(&self, kind: RateClass) -> RateLimit {
         kind.rate(&self.context.config.rates)
-    }
-}
-
-impl RateClass {
-    pub(super) fn rate(self, rates: &config::Rates) -> RateLimit {
-        let (per_second, burst) = match self {
-            Self::Submission => (rates.submissions, rates.submissions_burst),
-            Self::Decision => (rates.decisions, rates.decisions_burst),
-            Self::Ack => (rates.acks, rates.acks_burst),
-            Self::Read => (rates.reads, rates.reads_burst),
-            Self::Connect => (rates.connects, rates.connects_burst),
-            Self::Address => (rates.address, rates.address_burst),
-            Self::Body => (rates.body_kib, rates.body_kib_burst),
-            Self::Token => (rates.refused_tokens, rates.refused_tokens_burst),
-        };
-        RateLimit {
-            per_second: if rates.enabled { per_second } else { 0 },
-            burst: burst.max(1),
-        }
     }
 }
 

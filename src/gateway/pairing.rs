@@ -18,6 +18,7 @@ use crate::protocol::pairing::{
     CompletePairing, InitiatePairing, Nonce, PairingCode, RoutingToken,
 };
 use crate::protocol::timestamp::Timestamp;
+use crate::protocol::words::words;
 use crate::store::PairingStore;
 use crate::store::error::StoreError;
 use crate::store::pairing_code::{GuessLimits, ResolveFact, ResolvedCode};
@@ -43,16 +44,16 @@ pub struct CompletedPairing {
     pub workspace: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PairingWord {
-    /// The code has not been used.
-    Pending,
-    /// The code was used, but the approver has not agreed yet.
-    Resolved,
-    /// The two are paired, or were.
-    Completed,
-    Expired,
+words! {
+    PairingWord {
+        /// The code has not been used.
+        Pending = "pending",
+        /// The code was used, but the approver has not agreed yet.
+        Resolved = "resolved",
+        /// The two are paired, or were.
+        Completed = "completed",
+        Expired = "expired",
+    }
 }
 
 /// An attempt at pairing, for its initiator.

@@ -7,7 +7,7 @@ use super::administration::{AdminService, CredentialRequest, MadeCode, MadeCrede
 use super::authenticate::ClientCertificate;
 use super::caller::{Admin, AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Member, Operator};
 use super::context::GatewayContext;
-use super::error::{Error, Result};
+use super::error::{Error, Result, found};
 use super::page::{ListPage, PageRequest};
 use crate::protocol::credential::RoleName;
 use crate::protocol::decision::SigningKey;
@@ -31,13 +31,10 @@ pub struct ExchangeListing {
 
 /// The caller's tenant. An approver may act for itself only.
 fn key_owner<'c>(caller: &'c ApproverOrAdmin, approver: &ApproverId) -> Result<&'c TenantId> {
-    match caller {
-        ApproverOrAdmin::Admin(admin) => Ok(&admin.origin.tenant),
-        ApproverOrAdmin::Approver(caller) => {
-            caller.acting(Some(approver.clone()), "approverId")?;
-            Ok(&caller.origin.tenant)
-        }
+    if let ApproverOrAdmin::Approver(caller) = caller {
+        caller.acting(Some(approver.clone()), "approverId")?;
     }
+    Ok(&caller.origin().tenant)
 }
 
 /// The actor that manages an approver's keys, for the audit log.
@@ -69,7 +66,7 @@ impl GatewayContext {
                 let (tenant, enforcer) = (&caller.origin.tenant, caller.bound.as_ref());
                 let store = &self.store.credentials;
                 let known = store.knows_approver(tenant, enforcer, approver);
-                known.await?.then_some(()).ok_or(Error::NotFound)
+                found(known.await?)
             }
         }
     }

@@ -21,6 +21,15 @@ pub fn generate() -> Result<Secret> {
     Ok(Secret::from(random_text::<32>()?.as_str()))
 }
 
+pub(super) fn tag_bytes(tag: hmac::Tag) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes
+        .iter_mut()
+        .zip(tag.as_ref())
+        .for_each(|(to, from)| *to = *from);
+    bytes
+}
+
 pub struct ClusterSecret(hmac::Key);
 
 impl ClusterSecret {
@@ -37,12 +46,7 @@ impl ClusterSecret {
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part);
         }
-        let tag = mac.sign();
-        let mut bytes = [0; 32];
-        for (to, from) in bytes.iter_mut().zip(tag.as_ref()) {
-            *to = *from;
-        }
-        bytes
+        tag_bytes(mac.sign())
     }
 
     pub(super) fn code_hash(&self, tenant: &TenantId, code: PairingCode) -> [u8; 32] {

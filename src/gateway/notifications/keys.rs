@@ -11,9 +11,8 @@ use p256::ecdsa::SigningKey;
 use serde::{Deserialize, Serialize};
 
 use crate::gateway::authenticate::random;
-use crate::gateway::error::Error;
-use crate::gateway::error::Result;
-use crate::gateway::secret::ClusterSecret;
+use crate::gateway::error::{Error, Result};
+use crate::gateway::secret::{ClusterSecret, tag_bytes};
 use crate::protocol::id::{ApproverId, TenantId};
 use crate::protocol::notification::{PushKeys, TargetUrl, WebhookSecret};
 
@@ -78,12 +77,7 @@ impl NotificationKeys {
     /// Recognises a URL without showing it.
     pub fn url_hash(&self, url: &TargetUrl) -> [u8; 32] {
         let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &self.url_hash);
-        let tag = ring::hmac::sign(&key, url.as_str().as_bytes());
-        let mut hash = [0; 32];
-        for (to, from) in hash.iter_mut().zip(tag.as_ref()) {
-            *to = *from;
-        }
-        hash
+        tag_bytes(ring::hmac::sign(&key, url.as_str().as_bytes()))
     }
 
     /// Encrypts what is stored. It opens for the same approver and URL only.

@@ -15,7 +15,7 @@ use crate::e2e::DeviceId;
 use crate::gateway::authenticate::random;
 use crate::gateway::caller::ApproverOrAdmin;
 use crate::gateway::context::GatewayContext;
-use crate::gateway::error::{Error, Result};
+use crate::gateway::error::{Error, Result, found};
 use crate::gateway::limit::{BucketTable, RateClass, RateLimit};
 use crate::gateway::secret::ClusterSecret;
 use crate::protocol::error::NotificationError;
@@ -251,11 +251,7 @@ impl NotificationService {
         let store = &self.context.store.notifications;
         let removed =
             store.remove_notification(&actor, &caller.origin().tenant, approver, id, None);
-        if removed.await? {
-            Ok(())
-        } else {
-            Err(Error::NotFound)
-        }
+        found(removed.await?)
     }
 
     /// Sends a test at once and returns the outcome. Enables a target that works, removes one that
