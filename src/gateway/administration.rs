@@ -56,21 +56,35 @@ pub struct MadeCode {
     pub expires_at: Timestamp,
 }
 
+/// The credentials that may be managed: those of one tenant and one role where these are given.
+#[derive(Debug, Clone, Default)]
+pub struct CredentialScope {
+    pub tenant: Option<TenantId>,
+    pub role: Option<RoleName>,
+}
+
 #[derive(Clone)]
 pub struct AdminService {
     pub(super) store: Arc<CredentialStore>,
     pub(super) clock: Clock,
     pub(super) actor: AuditActor,
+    pub(super) scope: CredentialScope,
 }
 
 impl AdminService {
-    /// `actor` is whom the audit log names.
+    /// `actor` is whom the audit log names. The scope is everything.
     pub fn new(store: &Store, clock: Clock, actor: AuditActor) -> Self {
         Self {
             store: Arc::clone(&store.credentials),
             clock,
             actor,
+            scope: CredentialScope::default(),
         }
+    }
+
+    #[must_use]
+    pub(super) fn within(self, scope: CredentialScope) -> Self {
+        Self { scope, ..self }
     }
 
     /// A new id, without the underscore that separates the parts of an API key.
@@ -153,17 +167,13 @@ impl AdminService {
         Ok((code, made))
     }
 
-    /// A new code for a certificate credential, of this tenant and role where these are given. A
-    /// bound certificate stays valid until another one is bound.
-    pub async fn issue_code(
-        &self,
-        tenant: Option<&TenantId>,
-        role: Option<RoleName>,
-        id: &CredentialId,
-    ) -> Result<MadeCode> {
+    /// A new code for a certificate credential in scope. A bound certificate stays valid until
+    /// another one is bound.
+    pub async fn issue_code(&self, id: &CredentialId) -> Result<MadeCode> {
         let (code, made) = self.new_code(id)?;
+        let CredentialScope { tenant, role } = &self.scope;
         let store = &self.store;
-        let issued = store.issue_code(&self.actor, tenant, role, id, &code);
+        let issued = store.issue_code(&self.actor, tenant.as_ref(), *role, id, &code);
         found(issued.await?)?;
         tracing::info!(credential = %id, "a code for a certificate was issued");
         Ok(made)
@@ -203,15 +213,11 @@ impl AdminService {
         Ok(self.store.credentials(tenant, role, &all).await?.0)
     }
 
-    /// Revokes a credential, of this tenant and role where these are given.
-    pub async fn revoke_credential(
-        &self,
-        tenant: Option<&TenantId>,
-        role: Option<RoleName>,
-        id: &CredentialId,
-    ) -> Result<()> {
+    /// Revokes a credential in scope.
+    pub async fn revoke_credential(&self, id: &CredentialId) -> Result<()> {
+        let CredentialScope { tenant, role } = &self.scope;
         let store = &self.store;
-        let revoked = store.revoke_credential(&self.actor, tenant, role, id);
+        let revoked = store.revoke_credential(&self.actor, tenant.as_ref(), *role, id);
         found(revoked.await?)?;
         tracing::info!(credential = %id, "a credential was revoked");
         Ok(())

@@ -34,7 +34,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use super::error::{Error, Result};
 use crate::short_lock::ShortLock;
@@ -163,10 +163,26 @@ impl<K: Clone + Eq + Hash> KeyedSemaphore<K> {
     }
 
     /// Waits for a turn of a key. A caller that waits longer than `time_limit` gets 503.
-    pub async fn turn(&self, key: &K, time_limit: Duration) -> Result<OwnedSemaphorePermit> {
-        match timeout(time_limit, self.of(key).acquire_owned()).await {
-            Ok(turn) => turn.map_err(|_| Error::Internal),
-            Err(_) => Err(Error::Unavailable),
-        }
+    pub async fn turn(&self, key: &K, time_limit: Duration) -> Result<TurnPermit> {
+        let turn = turn_of_each([self.of(key)], Instant::now() + time_limit).await;
+        turn.ok_or(Error::Unavailable)
     }
+}
+
+/// A turn of one or more semaphores. Dropping it gives them back.
+pub struct TurnPermit(
+    #[expect(dead_code, reason = "held until dropped")] Vec<OwnedSemaphorePermit>,
+);
+
+/// Waits for a turn of each semaphore, one after the other. `None` at the deadline.
+pub async fn turn_of_each(
+    semaphores: impl IntoIterator<Item = Arc<Semaphore>>,
+    deadline: Instant,
+) -> Option<TurnPermit> {
+    let mut permits = Vec::new();
+    for semaphore in semaphores {
+        let permit = timeout_at(deadline, semaphore.acquire_owned()).await;
+        permits.push(permit.ok()?.ok()?);
+    }
+    Some(TurnPermit(permits))
 }

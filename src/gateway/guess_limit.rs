@@ -4,9 +4,8 @@
 use std::time::Duration;
 
 use quick_cache::sync::Cache;
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::admission::KeyedSemaphore;
+use super::admission::{KeyedSemaphore, TurnPermit};
 use super::error::{Error, Result, ThrottleDetails};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::pairing_code::WINDOW_SECONDS;
@@ -77,7 +76,7 @@ impl GuessLimiter {
     }
 
     /// Waits for a turn, up to a timeout.
-    pub(super) async fn turn(&self) -> Result<OwnedSemaphorePermit> {
+    pub(super) async fn turn(&self) -> Result<TurnPermit> {
         self.turns.turn(&(), TURN_TIMEOUT).await
     }
 }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::administration::{AdminService, check_binding};
+use super::administration::{AdminService, CredentialScope, check_binding};
 use super::authenticate::{FreshKey, random_text};
 use super::caller::AdminOrOperator;
 use super::error::{Error, Result, found};
 use super::page::{ListPage, PageRequest};
-use super::platform::{PlatformService, manager};
+use super::platform::PlatformService;
 use crate::protocol::credential::RoleName;
 use crate::protocol::id::{CredentialId, InvitationId, TenantId};
 use crate::protocol::listing::InvitationLine;
@@ -104,15 +104,11 @@ impl AdminService {
         Ok(self.store.invitations(tenant, None, &all).await?.0)
     }
 
-    /// Withdraws an invitation, of this tenant and role where these are given.
-    pub async fn withdraw_invitation(
-        &self,
-        tenant: Option<&TenantId>,
-        role: Option<RoleName>,
-        id: &InvitationId,
-    ) -> Result<()> {
+    /// Withdraws an invitation in scope.
+    pub async fn withdraw_invitation(&self, id: &InvitationId) -> Result<()> {
+        let CredentialScope { tenant, role } = &self.scope;
         let store = &self.store;
-        let withdrawn = store.withdraw_invitation(&self.actor, tenant, role, id);
+        let withdrawn = store.withdraw_invitation(&self.actor, tenant.as_ref(), *role, id);
         match withdrawn.await? {
             InvitationWithdrawal::Withdrawn => {
                 tracing::info!(invitation = %id, "an invitation was withdrawn");
@@ -149,9 +145,7 @@ impl PlatformService {
         request: InvitationRequest,
     ) -> Result<MadeInvitation> {
         let tenant = Self::tenant_for(caller, tenant, request.role)?;
-        self.administration(manager(caller))
-            .invite(&tenant, request)
-            .await
+        self.managed_by(caller).invite(&tenant, request).await
     }
 
     /// Lists invitations without their codes, oldest first.
@@ -160,23 +154,13 @@ impl PlatformService {
         caller: &AdminOrOperator,
         request: &PageRequest,
     ) -> Result<ListPage<InvitationLine>> {
-        let (tenant, role) = Self::reach(caller);
+        let CredentialScope { tenant, role } = Self::scope(caller);
+        let tenant = tenant.as_ref();
         let listing = format!("invitations\n{}", tenant.map_or("", TenantId::as_str));
         let part = self.part(&listing, request)?;
         let store = &self.context.store.credentials;
         let (items, next) = store.invitations(tenant, role, &part).await?;
         Ok(ListPage::new(&listing, items, next.as_ref()))
-    }
-
-    pub async fn withdraw_invitation(
-        &self,
-        caller: &AdminOrOperator,
-        id: &InvitationId,
-    ) -> Result<()> {
-        let (tenant, role) = Self::reach(caller);
-        self.administration(manager(caller))
-            .withdraw_invitation(tenant, role, id)
-            .await
     }
 
     /// Uses an invitation. Nobody is authenticated here: the code is all that counts.

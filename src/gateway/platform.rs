@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::administration::{AdminService, CredentialRequest, MadeCode, MadeCredential};
+use super::administration::{AdminService, CredentialRequest, CredentialScope, MadeCredential};
 use super::authenticate::ClientCertificate;
 use super::caller::{Admin, AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Member, Operator};
 use super::context::GatewayContext;
@@ -12,7 +12,7 @@ use super::page::{ListPage, PageRequest};
 use crate::protocol::credential::RoleName;
 use crate::protocol::decision::SigningKey;
 use crate::protocol::exchange::ExchangeState;
-use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId};
+use crate::protocol::id::{ApproverId, EnforcerId, SignerKeyId, TenantId};
 use crate::protocol::key_proof::KeyProof;
 use crate::protocol::listing::{BoundCredential, CredentialLine, ExchangeLine, Tenant};
 use crate::protocol::token::RevocationLine;
@@ -42,13 +42,6 @@ fn key_keeper(caller: &ApproverOrAdmin, approver: &ApproverId) -> AuditActor {
     match caller {
         ApproverOrAdmin::Admin(admin) => admin.actor(),
         ApproverOrAdmin::Approver(caller) => caller.actor(approver),
-    }
-}
-
-pub(super) fn manager(caller: &AdminOrOperator) -> AuditActor {
-    match caller {
-        AdminOrOperator::Admin(admin) => admin.actor(),
-        AdminOrOperator::Operator(operator) => operator.actor(),
     }
 }
 
@@ -89,6 +82,15 @@ impl PlatformService {
         AdminService::new(&self.context.store, self.context.clock.clone(), actor)
     }
 
+    /// The administration of the credentials that the caller manages, in its name.
+    pub fn managed_by(&self, caller: &AdminOrOperator) -> AdminService {
+        let actor = match caller {
+            AdminOrOperator::Admin(admin) => admin.actor(),
+            AdminOrOperator::Operator(operator) => operator.actor(),
+        };
+        self.administration(actor).within(Self::scope(caller))
+    }
+
     /// Creates a credential: an administrator any of its tenant, the operator only administrators.
     pub async fn create_credential(
         &self,
@@ -97,9 +99,8 @@ impl PlatformService {
         request: CredentialRequest,
     ) -> Result<MadeCredential> {
         let tenant = Self::tenant_for(caller, tenant, request.role)?;
-        self.administration(manager(caller))
-            .create_credential(&tenant, request)
-            .await
+        let managed = self.managed_by(caller);
+        managed.create_credential(&tenant, request).await
     }
 
     /// The tenant in which a caller may make credentials of this role: an administrator any in its
@@ -133,10 +134,16 @@ impl PlatformService {
     }
 
     /// The credentials that a caller manages: those of its tenant, or all administrators.
-    pub(super) fn reach(caller: &AdminOrOperator) -> (Option<&TenantId>, Option<RoleName>) {
+    pub(super) fn scope(caller: &AdminOrOperator) -> CredentialScope {
         match caller {
-            AdminOrOperator::Admin(admin) => (Some(&admin.origin.tenant), None),
-            AdminOrOperator::Operator(_) => (None, Some(RoleName::Admin)),
+            AdminOrOperator::Admin(admin) => CredentialScope {
+                tenant: Some(admin.origin.tenant.clone()),
+                role: None,
+            },
+            AdminOrOperator::Operator(_) => CredentialScope {
+                tenant: None,
+                role: Some(RoleName::Admin),
+            },
         }
     }
 
@@ -159,35 +166,13 @@ impl PlatformService {
         caller: &AdminOrOperator,
         request: &PageRequest,
     ) -> Result<ListPage<CredentialLine>> {
-        let (tenant, role) = Self::reach(caller);
+        let CredentialScope { tenant, role } = Self::scope(caller);
+        let tenant = tenant.as_ref();
         let listing = format!("credentials\n{}", tenant.map_or("", TenantId::as_str));
         let part = self.part(&listing, request)?;
         let store = &self.context.store.credentials;
         let (items, next) = store.credentials(tenant, role, &part).await?;
         Ok(ListPage::new(&listing, items, next.as_ref()))
-    }
-
-    pub async fn revoke_credential(
-        &self,
-        caller: &AdminOrOperator,
-        id: &CredentialId,
-    ) -> Result<()> {
-        let (tenant, role) = Self::reach(caller);
-        self.administration(manager(caller))
-            .revoke_credential(tenant, role, id)
-            .await
-    }
-
-    /// A new code for a certificate credential that the caller manages.
-    pub async fn issue_code(
-        &self,
-        caller: &AdminOrOperator,
-        id: &CredentialId,
-    ) -> Result<MadeCode> {
-        let (tenant, role) = Self::reach(caller);
-        self.administration(manager(caller))
-            .issue_code(tenant, role, id)
-            .await
     }
 
     /// Binds the certificate that the caller presents to the credential that the code is for.

@@ -3,12 +3,13 @@
 //! tokens nor fresh ones from elsewhere.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use crate::config::{Config, TlsMode};
-use crate::gateway::admission::KeyedSemaphore;
+use crate::gateway::admission::{KeyedSemaphore, TurnPermit, turn_of_each};
 use crate::gateway::error::Result;
 use crate::gateway::limit::{BucketTable, RateClass, RateLimit, network};
 use crate::protocol::timestamp::Timestamp;
@@ -32,8 +33,8 @@ pub(super) enum TokenOwner {
 }
 
 pub(super) struct TokenQuota {
-    all: Semaphore,
-    unknown: Semaphore,
+    all: Arc<Semaphore>,
+    unknown: Arc<Semaphore>,
     addresses: KeyedSemaphore<IpAddr>,
     refused: BucketTable<IpAddr>,
     rate: RateLimit,
@@ -41,18 +42,11 @@ pub(super) struct TokenQuota {
     by_address: bool,
 }
 
-/// A request that may be made, until it is dropped.
-pub(super) struct IntrospectionPermit<'a> {
-    _address: Option<OwnedSemaphorePermit>,
-    _unknown: Option<SemaphorePermit<'a>>,
-    _all: SemaphorePermit<'a>,
-}
-
 impl TokenQuota {
     pub(super) fn new(config: &Config) -> Self {
         Self {
-            all: Semaphore::new(MAX_ASKING),
-            unknown: Semaphore::new(MAX_UNKNOWN),
+            all: Arc::new(Semaphore::new(MAX_ASKING)),
+            unknown: Arc::new(Semaphore::new(MAX_UNKNOWN)),
             addresses: KeyedSemaphore::new(MAX_PER_ADDRESS),
             refused: BucketTable::new(MAX_BUCKETS),
             rate: RateClass::Token.rate(&config.rates),
@@ -78,25 +72,13 @@ impl TokenQuota {
     }
 
     /// Waits for the turn to make a request; `None` if it does not come in time.
-    pub(super) async fn place(
-        &self,
-        asker: TokenOwner,
-        deadline: Instant,
-    ) -> Option<IntrospectionPermit<'_>> {
-        let turn = async {
-            let (mut address, mut unknown) = (None, None);
-            if let TokenOwner::Stranger(from) = asker {
-                if let Some(from) = from {
-                    address = Some(self.addresses.of(&from).acquire_owned().await.ok()?);
-                }
-                unknown = Some(self.unknown.acquire().await.ok()?);
-            }
-            Some(IntrospectionPermit {
-                _address: address,
-                _unknown: unknown,
-                _all: self.all.acquire().await.ok()?,
-            })
-        };
-        timeout_at(deadline, turn).await.ok().flatten()
+    pub(super) async fn place(&self, asker: TokenOwner, deadline: Instant) -> Option<TurnPermit> {
+        let mut turns = Vec::new();
+        if let TokenOwner::Stranger(from) = asker {
+            turns.extend(from.map(|from| self.addresses.of(&from)));
+            turns.push(Arc::clone(&self.unknown));
+        }
+        turns.push(Arc::clone(&self.all));
+        turn_of_each(turns, deadline).await
     }
 }

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
-use crate::gateway::admission::{CountLimit, CounterPermit, KeyedCounter, KeyedSemaphore};
+use crate::gateway::admission::{
+    CountLimit, CounterPermit, KeyedCounter, KeyedSemaphore, TurnPermit, turn_of_each,
+};
 use crate::protocol::id::TenantId;
 
 /// Turns of a node, and of one tenant.
@@ -77,9 +80,9 @@ impl DeliveryLoad {
 }
 
 impl DeliveryPermit {
-    /// Waits for a turn of the tenant, then for one of the node.
-    pub async fn turn(&self) -> [Option<OwnedSemaphorePermit>; 2] {
-        let own = Arc::clone(&self.tenant_turns).acquire_owned().await.ok();
-        [own, Arc::clone(&self.turns).acquire_owned().await.ok()]
+    /// Waits for a turn of the tenant, then for one of the node. `None` at the deadline.
+    pub async fn turn(&self, deadline: Instant) -> Option<TurnPermit> {
+        let turns = [&self.tenant_turns, &self.turns];
+        turn_of_each(turns.map(Arc::clone), deadline).await
     }
 }

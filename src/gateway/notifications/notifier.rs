@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -151,8 +151,8 @@ impl NotificationService {
         stop: &CancellationToken,
     ) -> Option<DeliveryOutcome> {
         let latest = Instant::now() + START_TIMEOUT;
-        let turn = stop.run_until_cancelled(timeout_at(latest, slot.turn()));
-        let turn = turn.await?.ok()?;
+        let turn = stop.run_until_cancelled(slot.turn(latest));
+        let turn = turn.await??;
         let mut sending = pin!(stop.run_until_cancelled(self.send_claimed(claimed)));
         if let Ok(outcome) = timeout(TURN_TIMEOUT, &mut sending).await {
             return outcome;
