@@ -12,7 +12,9 @@ use crate::clock::Clock;
 use crate::protocol::credential::{BindingCode, CredentialKind, RoleName};
 use crate::protocol::decision::SigningKey;
 use crate::protocol::error::DeviceError;
-use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId, TextId};
+use crate::protocol::id::{
+    ApproverId, CredentialId, EnforcerId, ID_EXPECTED, SignerKeyId, TenantId, TextId,
+};
 use crate::protocol::listing::{BoundCredential, CredentialLine, Tenant};
 use crate::protocol::reader::InvalidMember;
 use crate::protocol::timestamp::Timestamp;
@@ -326,31 +328,28 @@ impl AdminService {
 
 /// An enforcer's or approver's credential names its id, or says explicitly that it may be any.
 pub(super) fn check_binding(role: RoleName, bound_id: Option<&str>, unbound: bool) -> Result<()> {
+    let nobody = "none, as an administrator acts as nobody";
+    let required =
+        "the one id it may act as (required); for any id of its role, unbound: true instead";
+    let invalid = |pointer, expected| Err(Error::invalid(pointer, expected));
     let is_id = match (role, bound_id, unbound) {
         (RoleName::Admin, None, false) | (RoleName::Enforcer | RoleName::Approver, None, true) => {
             return Ok(());
         }
-        (RoleName::Admin, Some(_), _) => {
-            let expected = "none, as an administrator acts as nobody";
-            return Err(Error::invalid("/boundId", expected));
-        }
-        (RoleName::Admin, None, true) => {
-            let expected = "none, as an administrator acts as nobody";
-            return Err(Error::invalid("/unbound", expected));
-        }
+        (RoleName::Admin, Some(_), _) => return invalid("/boundId", nobody),
+        (RoleName::Admin, None, true) => return invalid("/unbound", nobody),
         (RoleName::Enforcer | RoleName::Approver, Some(_), true) => {
-            let expected = "false or absent, as boundId is there";
-            return Err(Error::invalid("/unbound", expected));
+            return invalid("/unbound", "false or absent, as boundId is there");
         }
         (RoleName::Enforcer | RoleName::Approver, None, false) => {
-            let expected = "the one id it may act as (required); for any id of its role, unbound: true instead";
-            return Err(Error::invalid("/boundId", expected));
+            return invalid("/boundId", required);
         }
         (RoleName::Enforcer, Some(id), false) => EnforcerId::parse(id).is_some(),
         (RoleName::Approver, Some(id), false) => ApproverId::parse(id).is_some(),
     };
-    let expected = crate::protocol::id::ID_EXPECTED;
-    is_id
-        .then_some(())
-        .ok_or_else(|| Error::invalid("/boundId", expected))
+    if is_id {
+        Ok(())
+    } else {
+        invalid("/boundId", ID_EXPECTED)
+    }
 }

@@ -322,10 +322,8 @@ pub fn malformed(error: e2e::Error, document: &JsonNode<'_>) -> Error {
             } else {
                 "/possession"
             };
-            InvalidMember::shape(
-                pointer,
-                "64 bytes in base64url, without padding: an Ed25519 signature",
-            )
+            let expected = "64 bytes in base64url, without padding: an Ed25519 signature";
+            InvalidMember::shape(pointer, expected)
         }
         E::Base64 { what } | E::Length { what, .. } if what == DEVICE_ID => {
             let device = text(["statement", "deviceId"]);

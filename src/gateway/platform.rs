@@ -225,7 +225,7 @@ impl PlatformService {
         let first_only = matches!(caller, ApproverOrAdmin::Approver(_));
         if let Some(proof) = proof {
             let now = self.context.clock.now();
-            proof.check(tenant, approver, (&key.id, &key.public_key), now)?;
+            proof.check(tenant, approver, &key.id, &key.public_key, now)?;
             key.proof_nonce = Some(proof.nonce);
         } else if first_only {
             let expected = "a signature by the key over its own registration (required)";

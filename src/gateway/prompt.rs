@@ -36,6 +36,11 @@ const PROMPT: FramingKinds = FramingKinds {
     about: "requestId",
 };
 
+/// Prompts that one call reads.
+const PENDING_AT_ONCE: i64 = 16;
+/// Bytes that one call reads, unless the first prompt has more.
+const PENDING_BYTES: i64 = 256 << 10;
+
 /// A prompt or an acknowledgement of one.
 #[derive(Debug)]
 pub enum PromptCommand {
@@ -234,14 +239,7 @@ impl PromptService {
         });
         Ok(readable.ok_or(Error::NotFound)?.standing)
     }
-}
 
-/// Prompts that one call reads.
-const PENDING_AT_ONCE: i64 = 16;
-/// Bytes that one call reads, unless the first prompt has more.
-const PENDING_BYTES: i64 = 256 << 10;
-
-impl PromptService {
     /// The oldest prompts without an acknowledgement of the enforcer. Reading changes nothing: they
     /// are still pushed.
     pub async fn pending(
@@ -258,10 +256,8 @@ impl PromptService {
             }
             EnforcerOrAdmin::Admin(caller) => &caller.origin.tenant,
         };
-        let (limit, bytes) = (PENDING_AT_ONCE, PENDING_BYTES);
-        let found = self
-            .store
-            .pending_prompts(tenant, enforcer, session, limit, bytes);
+        let (store, limit, bytes) = (&self.store, PENDING_AT_ONCE, PENDING_BYTES);
+        let found = store.pending_prompts(tenant, enforcer, session, limit, bytes);
         Ok(found.await?)
     }
 }

@@ -130,9 +130,8 @@ impl NotificationService {
                 let again = stop.run_until_cancelled(sleep(delay));
                 // Looks for new items, or retries. After a longer delay the sweep does it.
                 if delay <= self.sweep_period() && again.await.is_some() {
-                    self.context
-                        .notices
-                        .leave(&claimed.tenant, [&claimed.approver]);
+                    let notices = &self.context.notices;
+                    notices.leave(&claimed.tenant, [&claimed.approver]);
                 }
             }
             Ok(None) => {}
@@ -169,11 +168,7 @@ impl NotificationService {
             &claimed.target,
         );
         let Some(target) = target else {
-            return DeliveryOutcome::Failed {
-                status: None,
-                failure: "what was stored of it cannot be read".into(),
-                retry_after: None,
-            };
+            return DeliveryOutcome::failed("what was stored of it cannot be read");
         };
         let letter = NotificationMessage {
             approver: &claimed.approver,
@@ -191,31 +186,20 @@ impl NotificationService {
         claim: Uuid,
         outcome: &DeliveryOutcome,
     ) -> Result<Option<Duration>, StoreError> {
-        let (store, config) = (
-            &self.context.store.notifications,
-            &self.context.config.notifications,
-        );
+        let store = &self.context.store.notifications;
+        let (config, metrics) = (&self.context.config.notifications, &self.context.metrics);
         let (kind, id) = (claimed.kind.as_str(), claimed.id);
-        let ClaimedNotification {
-            tenant, approver, ..
-        } = claimed;
-        let count = |outcome| {
-            self.context
-                .metrics
-                .notifications
-                .of([kind, outcome])
-                .increment();
-        };
+        let (tenant, approver) = (&claimed.tenant, &claimed.approver);
+        let count = |outcome| metrics.notifications.of([kind, outcome]).increment();
         let (failure, retry_after, gone) = match outcome {
             DeliveryOutcome::Delivered(_) => {
                 count("delivered");
                 let age = self.context.store.database.database_now() - claimed.oldest;
-                let times = self.context.metrics.notification_delay.of([kind]);
+                let times = metrics.notification_delay.of([kind]);
                 times.observe(age.as_seconds_f64().max(0.0));
-                store
-                    .note_delivered(claimed, claim, config.pause_seconds)
-                    .await?;
-                return Ok(Some(Duration::from_secs(config.pause_seconds)));
+                let pause = config.pause_seconds;
+                store.note_delivered(claimed, claim, pause).await?;
+                return Ok(Some(Duration::from_secs(pause)));
             }
             // A browser that has unsubscribed does not come back under this URL.
             DeliveryOutcome::Gone(status) if claimed.kind == NotificationKind::WebPush => {
@@ -239,9 +223,8 @@ impl NotificationService {
             } => (failure.clone(), *retry_after, false),
         };
         count("failed");
-        let delay = self
-            .backoff(claimed.attempts)
-            .max(retry_after.unwrap_or_default());
+        let backoff = self.backoff(claimed.attempts);
+        let delay = backoff.max(retry_after.unwrap_or_default());
         let give_up = if gone { 0 } else { config.give_up_seconds };
         let disabled = store
             .note_failed(claimed, claim, &failure, delay.as_secs_f64(), give_up)
@@ -271,23 +254,18 @@ impl NotificationService {
         if self.off().is_some() {
             return Ok(());
         }
-        let (store, database) = (
-            &self.context.store.notifications,
-            &self.context.store.database,
-        );
+        let store = &self.context.store;
         let period = self.sweep_period();
-        // Shorter than the period, which varies, so that each of them is taken by someone.
-        if !database
-            .take_sweep("notifications", period * 3 / 4, period)
-            .await?
-        {
+        // Shorter than the period, which varies, so that each of them is taken by some node.
+        let turn = (store.database).take_sweep("notifications", period * 3 / 4, period);
+        if !turn.await? {
             return Ok(());
         }
         let mut after = None;
         loop {
-            let (due, last) = store
-                .due_approvers(self.keys.check, after.as_ref(), SWEEP_PAGE)
-                .await?;
+            let notifications = &store.notifications;
+            let due = notifications.due_approvers(self.keys.check, after.as_ref(), SWEEP_PAGE);
+            let (due, last) = due.await?;
             for (tenant, approver) in &due {
                 self.context.notices.leave(tenant, [approver]);
             }

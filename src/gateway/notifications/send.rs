@@ -46,7 +46,7 @@ impl DeliveryOutcome {
         }
     }
 
-    fn failed(failure: impl Into<String>) -> Self {
+    pub fn failed(failure: impl Into<String>) -> Self {
         Self::Failed {
             status: None,
             failure: failure.into(),
