@@ -27,7 +27,7 @@ pub async fn issue_code(
     PathParameters(credential): PathParameters<String>,
 ) -> Result<Response, HttpRefusal> {
     let credential = CredentialId::parse(&credential).ok_or(Error::NotFound)?;
-    let made = platform.issue_code(&caller, &credential).await?;
+    let made = platform.managed_by(&caller).issue_code(&credential).await?;
     let answer = json!({
         "credentialId": credential, "code": made.code, "codeExpiresAt": made.expires_at,
     });

@@ -91,7 +91,8 @@ pub async fn withdraw(
     PathParameters(invitation): PathParameters<String>,
 ) -> Result<Response, HttpRefusal> {
     let invitation = InvitationId::parse(&invitation).ok_or(Error::NotFound)?;
-    platform.withdraw_invitation(&caller, &invitation).await?;
+    let managed = platform.managed_by(&caller);
+    managed.withdraw_invitation(&invitation).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

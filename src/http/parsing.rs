@@ -9,9 +9,9 @@ use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
 
 use super::reply::AppState;
+use crate::gateway::admission::KeyedSemaphore;
 use crate::gateway::caller::CallerIdentity;
 use crate::gateway::error::Error;
-use crate::gateway::keyed_semaphore::KeyedSemaphore;
 use crate::protocol::id::TenantId;
 
 /// Up to this size a body is parsed where it was read: within a millisecond.

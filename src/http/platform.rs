@@ -143,7 +143,8 @@ pub async fn revoke_credential(
     PathParameters(credential): PathParameters<String>,
 ) -> Result<Response, HttpRefusal> {
     let credential = CredentialId::parse(&credential).ok_or(Error::NotFound)?;
-    platform.revoke_credential(&caller, &credential).await?;
+    let managed = platform.managed_by(&caller);
+    managed.revoke_credential(&credential).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 

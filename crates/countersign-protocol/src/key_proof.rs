@@ -58,19 +58,19 @@ impl KeyProof {
         &self,
         tenant: &TenantId,
         approver: &ApproverId,
-        key: (&SignerKeyId, &PublicKey),
+        key: &SignerKeyId,
+        public_key: &PublicKey,
         now: Timestamp,
     ) -> Result<(), Error> {
         if (now.inner() - self.created_at.inner()).abs() > PROOF_LIFETIME {
             let expected = "a time within 5 minutes of the gateway's clock";
             return Err(InvalidMember::timestamp("/proof/createdAt", expected).into());
         }
-        let (id, public_key) = key;
         let text = [
             PURPOSE,
             tenant.as_str(),
             approver.as_str(),
-            id.as_str(),
+            key.as_str(),
             &public_key.to_text(),
             &self.nonce,
             &self.created_text,
