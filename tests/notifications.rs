@@ -112,7 +112,7 @@ impl Scene {
     pub async fn noted(&self, count: i64) {
         let sql =
             "select coalesce(sum(delivered), 0)::bigint from notifications where claim is null";
-        crate::support::until("it is noted", Duration::from_secs(20), async || {
+        until("it is noted", Duration::from_secs(20), async || {
             self.cluster.database.number(sql).await >= count
         })
         .await;
