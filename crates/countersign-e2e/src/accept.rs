@@ -2,15 +2,13 @@
 
 use super::artifact::PlainArtifact;
 use super::bundle::{DeviceBundle, DeviceId};
-use super::decision::DecisionScope;
-use super::encoding::member;
 use super::error::Error;
 use super::grant::{Grant, GrantOutcome, judge_grant};
 use super::hints::{ArtifactHints, HintsContext, ReadHints};
 use super::keys::EnforcerKeys;
 use super::trust::{DeviceTrust, TrustedDevice};
 use countersign_protocol::canonical::{Sha256Hex, canonical_without};
-use countersign_protocol::decision::{MAX_NONCE_CHARS, SCOPES, Verdict};
+use countersign_protocol::decision::{DecisionScope, MAX_NONCE_CHARS, Verdict};
 use countersign_protocol::id::{ApproverId, EnforcerId, RequestId};
 use countersign_protocol::json::JsonNode;
 use countersign_protocol::reader::{InvalidMember, MemberReader};
@@ -70,7 +68,7 @@ struct DecisionMembers<'n, 'a> {
     artifact_hash: Sha256Hex,
     repo_ref: String,
     verdict: Verdict,
-    scope: &'static str,
+    scope: DecisionScope,
     expires_at: Timestamp,
     signer: &'n str,
     signature: Signature,
@@ -80,18 +78,17 @@ struct DecisionMembers<'n, 'a> {
 
 impl<'n, 'a> DecisionMembers<'n, 'a> {
     fn read(node: &'n JsonNode<'a>) -> Result<Self, InvalidMember> {
-        let mut body = MemberReader::new(node, "")?;
+        let mut body = MemberReader::named(DECISION, node)?;
         body.constant("artifactHashAlg", "SHA-256")?;
         body.constant("sigAlg", "Ed25519")?;
         body.bounded_str("nonce", 1, MAX_NONCE_CHARS)?;
-        let signature = Signature::parse(body.str("signature")?)
-            .ok_or_else(|| InvalidMember::shape("/signature", "64 bytes in base64url"))?;
+        let signature = body.signature("signature")?;
         let claimed = Self {
             request_id: body.id("requestId")?,
             artifact_hash: body.hash("artifactHash")?,
             repo_ref: body.str("repoRef")?.to_owned(),
-            verdict: body.word("decision", Verdict::ALL, Verdict::as_str)?,
-            scope: body.one_of("scope", &SCOPES)?,
+            verdict: body.word("decision")?,
+            scope: body.word("scope")?,
             expires_at: body.timestamp("expiresAt")?,
             signer: body.str("signerKeyId")?,
             signature,
@@ -145,7 +142,7 @@ fn judge(
     if object.is_some_and(|object| object.get("sigAlg").is_none()) {
         return Err(Error::CompactDecision);
     }
-    let claimed = DecisionMembers::read(decision).map_err(member(DECISION))?;
+    let claimed = DecisionMembers::read(decision)?;
     let (trust, signer) = find_signer(DeviceId::parse(claimed.signer)?, asked)?;
     let message = claimed.signable.as_bytes();
     let key = signer.bundle().signing_key();
@@ -185,8 +182,7 @@ fn judge(
         }));
     }
     let read = hints.map_err(|error| Error::Hints(Box::new(error)))?;
-    let scope = DecisionScope::of(claimed.scope).unwrap_or(DecisionScope::Once);
-    let grant = judge_grant(scope, read.grant, claimed.expires_at, accepted_at);
+    let grant = judge_grant(claimed.scope, read.grant, claimed.expires_at, accepted_at);
     Ok(VerifiedDecision::Approved(VerifiedApproval {
         approver,
         device,
@@ -210,7 +206,7 @@ pub fn verify_decision(
     artifact: &PlainArtifact,
     device: &DeviceBundle,
 ) -> Result<SignedVerdict, Error> {
-    let claimed = DecisionMembers::read(decision).map_err(member(DECISION))?;
+    let claimed = DecisionMembers::read(decision)?;
     if DeviceId::parse(claimed.signer)? != device.id() {
         return Err(Error::DecisionSignature);
     }
@@ -222,7 +218,7 @@ pub fn verify_decision(
     check_subject(&claimed, (request_id, artifact.hash(), repo_ref))?;
     Ok(SignedVerdict {
         verdict: claimed.verdict,
-        scope: DecisionScope::of(claimed.scope).unwrap_or(DecisionScope::Once),
+        scope: claimed.scope,
         expires_at: claimed.expires_at,
     })
 }

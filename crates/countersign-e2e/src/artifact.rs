@@ -6,7 +6,7 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use super::bundle::DeviceId;
-use super::encoding::{self, agree, hash_without, member, parse_canonical};
+use super::encoding::{self, agree, hash_without, parse_canonical};
 use super::error::Error;
 use super::extensions::{NamedDevices, read_devices, read_repository};
 use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
@@ -49,7 +49,7 @@ impl PlainArtifact {
 
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let node = parse_canonical(ARTIFACT, bytes)?;
-        let artifact = Self::read(&node).map_err(member(ARTIFACT))?;
+        let artifact = Self::read(&node)?;
         if hash_without(ARTIFACT, &node, "artifactHash")? == artifact.hash {
             Ok(artifact)
         } else {
@@ -58,28 +58,26 @@ impl PlainArtifact {
     }
 
     fn read(node: &JsonNode<'_>) -> Result<Self, InvalidMember> {
-        let mut body = MemberReader::new(node, "")?;
+        let mut body = MemberReader::named(ARTIFACT, node)?;
         let request_id: RequestId = body.id("requestId")?;
         let session_id = body.optional_str("sessionId")?;
         if !is_uuid_or_ulid(request_id.as_str()) || !session_id.is_none_or(is_uuid_or_ulid) {
-            return Err(InvalidMember::shape(
-                "/requestId",
-                "a UUID or ULID, as /sessionId",
-            ));
+            return Err(body.refusal("requestId", "a UUID or ULID, as /sessionId"));
         }
         body.optional_str("baseRevision")?;
         body.timestamp("createdAt")?;
         body.nested("payload")?;
         body.constant("artifactHashAlg", "SHA-256")?;
         body.optional_nested("metadata")?;
-        let extensions = body.optional_nested("extensions")?;
+        let mut extensions = body.optional_inner("extensions")?;
         let repo_ref = body.bounded_str("repoRef", 0, MAX_WORD_CHARS)?.to_owned();
         let artifact = Self {
             request_id,
             artifact_type: body.one_of("artifactType", &ARTIFACT_TYPES)?,
-            repository: read_repository(extensions, &repo_ref)?,
-            devices: read_devices(extensions)?,
-            outcome_key: outcome::read_key(extensions)?,
+            repository: read_repository(&mut extensions, &repo_ref)?
+                .map_err(|expected| body.refusal("repoRef", expected))?,
+            devices: read_devices(&mut extensions)?,
+            outcome_key: outcome::read_key(&mut extensions)?,
             repo_ref,
             expires_at: body.timestamp("expiresAt")?,
             expires_at_text: body.str("expiresAt")?.to_owned(),

@@ -6,16 +6,16 @@ use std::fmt;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::encoding::{self, canonical_text, member, parse_canonical, read_version};
+use super::encoding::{self, canonical_text, parse_canonical, versioned};
 use super::error::Error;
 use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 use super::random::{RandomSource, draw};
 use countersign_protocol::id::{EnforcerId, SignerKeyId, TextId as _};
 use countersign_protocol::reader::{InvalidMember, MemberReader};
 use countersign_protocol::signature::PublicKey;
-use countersign_protocol::text::is_invisible;
+use countersign_protocol::text::{is_invisible, is_longer};
 
-const DEVICE: &str = "the device's bundle";
+pub(super) const DEVICE: &str = "the device's bundle";
 pub const DEVICE_ID: &str = "a device id";
 const ENFORCER: &str = "the enforcer's bundle";
 const MAX_NAME_CHARS: usize = 64;
@@ -65,11 +65,8 @@ pub struct DeviceName(String);
 
 impl DeviceName {
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let length = text.chars().take(MAX_NAME_CHARS + 1).count();
-        if text.trim().is_empty() || length > MAX_NAME_CHARS || text.chars().any(is_invisible) {
-            return Err(Error::DeviceName);
-        }
-        Ok(Self(text.to_owned()))
+        let name = is_shown(text, MAX_NAME_CHARS).then(|| Self(text.to_owned()));
+        name.ok_or(Error::DeviceName)
     }
 
     pub fn as_str(&self) -> &str {
@@ -97,23 +94,22 @@ impl DeviceBundle {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let bytes = encoding::decode(DEVICE, text)?;
         let node = parse_canonical(DEVICE, &bytes)?;
-        let mut reader = MemberReader::new(&node, "").map_err(member(DEVICE))?;
-        read_version(&mut reader, DEVICE)?;
+        let mut reader = versioned(DEVICE, &node)?;
         let bundle = Self::read(&mut reader)?;
-        reader.finish().map_err(member(DEVICE))?;
+        reader.finish()?;
         Ok(bundle)
     }
 
     /// Reads the members of a bundle, which may stand among others.
     pub(super) fn read(reader: &mut MemberReader<'_, '_>) -> Result<Self, Error> {
         let what = "the device's signing key";
-        let signing = reader.str("ed25519").map_err(member(DEVICE))?;
+        let signing = reader.str("ed25519")?;
         let signing: [u8; 32] = encoding::decode_array(what, signing)?;
-        let encryption = reader.str("x25519").map_err(member(DEVICE))?;
+        let encryption = reader.str("x25519")?;
         Ok(Self {
             signing: PublicKey::from_bytes(&signing).ok_or(Error::WeakKey { what })?,
             encryption: EncryptionKey::parse("the device's encryption key", encryption)?,
-            name: DeviceName::parse(reader.str("name").map_err(member(DEVICE))?)?,
+            name: DeviceName::parse(reader.str("name")?)?,
         })
     }
 
@@ -156,8 +152,11 @@ impl DeviceBundle {
 
 /// Whether a text can be a label. Labels are shown beside what people decide about, so nothing in them is invisible.
 pub fn is_label(text: &str) -> bool {
-    let length = text.chars().take(MAX_LABEL_CHARS + 1).count();
-    !text.trim().is_empty() && length <= MAX_LABEL_CHARS && !text.chars().any(is_invisible)
+    is_shown(text, MAX_LABEL_CHARS)
+}
+
+fn is_shown(text: &str, max: usize) -> bool {
+    !text.trim().is_empty() && !is_longer(text, max) && !text.chars().any(is_invisible)
 }
 
 pub(super) fn read_label(
@@ -167,7 +166,7 @@ pub(super) fn read_label(
     if label.is_some_and(|label| !is_label(label)) {
         let expected =
             format!("a label of 1 to {MAX_LABEL_CHARS} characters, none of them invisible");
-        return Err(InvalidMember::shape(reader.at("label"), expected));
+        return Err(reader.refusal("label", expected));
     }
     Ok(label.map(str::to_owned))
 }
@@ -206,17 +205,16 @@ impl EnforcerBundle {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let bytes = encoding::decode(ENFORCER, text)?;
         let node = parse_canonical(ENFORCER, &bytes)?;
-        let mut reader = MemberReader::new(&node, "").map_err(member(ENFORCER))?;
-        read_version(&mut reader, ENFORCER)?;
-        let random = reader.str("random").map_err(member(ENFORCER))?;
-        let encryption = reader.str("x25519").map_err(member(ENFORCER))?;
+        let mut reader = versioned(ENFORCER, &node)?;
+        let random = reader.str("random")?;
+        let encryption = reader.str("x25519")?;
         let bundle = Self {
-            enforcer_id: reader.id("enforcerId").map_err(member(ENFORCER))?,
+            enforcer_id: reader.id("enforcerId")?,
             encryption: EncryptionKey::parse("the enforcer's encryption key", encryption)?,
-            label: read_label(&mut reader).map_err(member(ENFORCER))?,
+            label: read_label(&mut reader)?,
             random: encoding::decode_array("the enforcer's random value", random)?,
         };
-        reader.finish().map_err(member(ENFORCER))?;
+        reader.finish()?;
         Ok(bundle)
     }
 

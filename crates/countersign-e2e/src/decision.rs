@@ -11,34 +11,11 @@ use super::keys::DeviceKeys;
 use super::pairing::PinnedEnforcer;
 use super::random::{RandomSource, draw};
 use countersign_protocol::canonical::Sha256Hex;
-use countersign_protocol::decision::Verdict;
+use countersign_protocol::decision::{DecisionScope, Verdict};
 use countersign_protocol::id::RequestId;
 use countersign_protocol::timestamp::Timestamp;
 
 const DECISION: &str = "the decision";
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DecisionScope {
-    Once,
-    Timebox,
-    Session,
-}
-
-impl DecisionScope {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Once => "once",
-            Self::Timebox => "timebox",
-            Self::Session => "session",
-        }
-    }
-
-    pub(super) fn of(word: &str) -> Option<Self> {
-        [Self::Once, Self::Timebox, Self::Session]
-            .into_iter()
-            .find(|scope| scope.as_str() == word)
-    }
-}
 
 /// What a person decided.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use super::error::Error;
 use super::random::{RandomSource, draw};
 use countersign_protocol::canonical::{Sha256Hex, canonical, canonical_without};
 use countersign_protocol::json::{self, JsonMember, JsonNode, JsonObject, JsonValue};
-use countersign_protocol::reader::{InvalidMember, MemberReader};
+use countersign_protocol::reader::MemberReader;
 
 /// The extension that makes the hash of an artifact or a prompt unpredictable.
 const SALT: &str = "countersign.salt";
@@ -58,19 +58,22 @@ pub(super) fn parse_canonical<'a>(
     }
 }
 
-pub(super) fn member(what: &'static str) -> impl Fn(InvalidMember) -> Error {
-    move |invalid| Error::Member { what, invalid }
+/// Reads an object that has a version. `v` is read before anything else, so that a later version
+/// is refused as such and not for its new members.
+pub(super) fn versioned<'n, 'a>(
+    what: &'static str,
+    node: &'n JsonNode<'a>,
+) -> Result<MemberReader<'n, 'a>, Error> {
+    let mut reader = MemberReader::named(what, node)?;
+    read_version(&mut reader)?;
+    Ok(reader)
 }
 
-/// Reads `v` before anything else, so that a later version is refused as such and not for what is new in it.
-pub(super) fn read_version(
-    reader: &mut MemberReader<'_, '_>,
-    what: &'static str,
-) -> Result<(), Error> {
-    let version = reader.required("v", "1").map_err(member(what))?;
-    if version.value == JsonValue::Number(1.0) {
+pub(super) fn read_version(reader: &mut MemberReader<'_, '_>) -> Result<(), Error> {
+    if reader.required("v", "1")?.value == JsonValue::Number(1.0) {
         Ok(())
     } else {
+        let what = reader.document();
         Err(Error::Version { what })
     }
 }
@@ -81,7 +84,7 @@ pub(super) fn hash_without(
     node: &JsonNode<'_>,
     name: &str,
 ) -> Result<Sha256Hex, Error> {
-    let object = MemberReader::new(node, "").map_err(member(what))?.object();
+    let object = MemberReader::named(what, node)?.object();
     let hashed = Zeroizing::new(canonical_without(object, name));
     Ok(Sha256Hex::of(hashed.as_bytes()))
 }
@@ -93,8 +96,8 @@ fn salted(
     node: &JsonNode<'_>,
     random: &mut impl RandomSource,
 ) -> Result<Zeroizing<String>, Error> {
-    let mut reader = MemberReader::new(node, "").map_err(member(what))?;
-    let extensions = reader.optional_nested("extensions").map_err(member(what))?;
+    let mut reader = MemberReader::named(what, node)?;
+    let extensions = reader.optional_nested("extensions")?;
     let spell = |member: &JsonMember<'_>| format!("{}:{}", member.raw_name, member.node.raw);
     let inner = extensions.and_then(JsonNode::as_object).into_iter();
     let inner = inner
@@ -122,7 +125,7 @@ pub(super) fn complete(
 ) -> Result<Zeroizing<String>, Error> {
     let salted = salted(what, &parse(what, text.as_bytes())?, random)?;
     let node = parse(what, salted.as_bytes())?;
-    let object = MemberReader::new(&node, "").map_err(member(what))?.object();
+    let object = MemberReader::named(what, &node)?.object();
     let hash = hash_without(what, &node, name)?;
     let rest = Zeroizing::new(canonical_without(object, name));
     let open = rest.strip_suffix('}').unwrap_or(&rest);

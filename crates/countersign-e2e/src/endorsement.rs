@@ -7,14 +7,13 @@
 use serde_json::json;
 
 use super::bundle::{DeviceBundle, DeviceId};
-use super::encoding::{self, canonical_text, member, parse_canonical, read_version};
+use super::encoding::{self, canonical_text, parse_canonical, versioned};
 use super::error::Error;
 use super::keys::DeviceKeys;
 use super::statement::{DeviceStatement, SignedStatement, StatementChange, read_signature};
 use super::trust::MAX_DEVICES;
 use countersign_protocol::id::{ApproverId, TenantId};
-use countersign_protocol::json::{JsonNode, JsonValue};
-use countersign_protocol::reader::{InvalidMember, MemberReader};
+use countersign_protocol::reader::MemberReader;
 use countersign_protocol::signature::Signature;
 use countersign_protocol::timestamp::Timestamp;
 
@@ -88,28 +87,23 @@ impl EndorsementRequest {
         let text = text.rsplit_once(MARK).map_or(text, |(_, text)| text);
         let bytes = encoding::decode(REQUEST, text).map_err(|_| Error::EndorsementLink)?;
         let node = parse_canonical(REQUEST, &bytes)?;
-        let mut reader = MemberReader::new(&node, "").map_err(member(REQUEST))?;
-        read_version(&mut reader, REQUEST)?;
-        let bundle = reader.str("bundle").map_err(member(REQUEST))?;
-        let list = reader.required("by", "an array").map_err(member(REQUEST))?;
-        let by = match &list.value {
-            JsonValue::Array(list) if list.len() <= MAX_DEVICES => list,
-            _ => {
-                let expected = format!("an array of at most {MAX_DEVICES}");
-                return Err(member(REQUEST)(InvalidMember::shape("/by", expected)));
-            }
-        };
+        let mut reader = versioned(REQUEST, &node)?;
+        let bundle = reader.str("bundle")?;
+        let by = reader.required("by", "an array")?.as_array();
+        let by = by.filter(|list| list.len() <= MAX_DEVICES);
+        let expected = || format!("an array of at most {MAX_DEVICES}");
+        let by = by.ok_or_else(|| reader.refusal("by", expected()))?;
         let request = Self {
-            tenant: reader.id("tenantId").map_err(member(REQUEST))?,
-            approver: reader.id("approverId").map_err(member(REQUEST))?,
+            tenant: reader.id("tenantId")?,
+            approver: reader.id("approverId")?,
             bundle: DeviceBundle::parse(bundle)?,
-            at: reader.timestamp("at").map_err(member(REQUEST))?,
+            at: reader.timestamp("at")?,
             by: by
                 .iter()
-                .map(EndorsementText::parse)
+                .map(|node| EndorsementText::read(reader.item("by", node)?))
                 .collect::<Result<_, Error>>()?,
         };
-        reader.finish().map_err(member(REQUEST))?;
+        reader.finish()?;
         Ok(request)
     }
 
@@ -180,15 +174,13 @@ impl EndorsementRequest {
 }
 
 impl EndorsementText {
-    fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
-        let mut reader = MemberReader::new(node, "/by").map_err(member(REQUEST))?;
-        let mut text = |name| reader.str(name).map_err(member(REQUEST));
+    fn read(mut reader: MemberReader<'_, '_>) -> Result<Self, Error> {
         let signed = Self {
-            device: DeviceId::parse(text("deviceId")?)?,
-            possession: read_signature(text("possession")?)?,
-            signature: read_signature(text("signature")?)?,
+            device: DeviceId::parse(reader.str("deviceId")?)?,
+            possession: read_signature(reader.str("possession")?)?,
+            signature: read_signature(reader.str("signature")?)?,
         };
-        reader.finish().map_err(member(REQUEST))?;
+        reader.finish()?;
         Ok(signed)
     }
 }

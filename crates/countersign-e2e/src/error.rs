@@ -18,11 +18,8 @@ pub enum Error {
         what: &'static str,
         error: JsonError,
     },
-    #[error("{what}: {invalid}")]
-    Member {
-        what: &'static str,
-        invalid: InvalidMember,
-    },
+    #[error("{what}: {0}", what = .0.document)]
+    Member(#[from] InvalidMember),
     #[error("{what} is not in canonical form (RFC 8785); the client that made it has a defect")]
     NotCanonical { what: &'static str },
     #[error("{what} has a version that this client does not know (it knows 1); update this client")]

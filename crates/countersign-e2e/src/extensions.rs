@@ -15,7 +15,6 @@ use super::trust::{DeviceTrust, MAX_DEVICES, TrustedDevice};
 use countersign_protocol::artifact::MAX_WORD_CHARS;
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{ApproverId, TextId as _};
-use countersign_protocol::json::{self, JsonNode};
 use countersign_protocol::reader::{InvalidMember, MemberReader};
 
 /// The extension that holds the text behind `repoRef`.
@@ -56,39 +55,32 @@ pub(super) fn insert(members: &mut Map<String, Value>, name: &str, value: Value)
     members.insert("extensions".into(), extensions.into());
 }
 
-/// The text behind `repo_ref`, if the extensions of an artifact have one. `Err` if it is another's.
+/// The text behind `repo_ref`, if the extensions of an artifact have one. The inner error is what
+/// `repo_ref` should have been.
 pub(super) fn read_repository(
-    extensions: Option<&JsonNode<'_>>,
+    extensions: &mut Option<MemberReader<'_, '_>>,
     repo_ref: &str,
-) -> Result<Option<String>, InvalidMember> {
-    let Some(hidden) = extension(extensions, REPOSITORY)? else {
-        return Ok(None);
+) -> Result<Result<Option<String>, &'static str>, InvalidMember> {
+    let Some(mut hidden) = extension(extensions, REPOSITORY)? else {
+        return Ok(Ok(None));
     };
-    let mut hidden = MemberReader::new(hidden, "/extensions/countersign.repository")?;
     let salt = hidden.bounded_str("salt", 22, 22)?;
     let text = hidden.bounded_str("text", 0, MAX_WORD_CHARS)?;
     hidden.finish()?;
-    if hash_of(salt, text) == repo_ref {
-        Ok(Some(text.to_owned()))
-    } else {
-        Err(InvalidMember::shape(
-            "/repoRef",
-            "the hash of the repository",
-        ))
-    }
+    let is_same = hash_of(salt, text) == repo_ref;
+    Ok(is_same
+        .then(|| Some(text.to_owned()))
+        .ok_or("the hash of the repository"))
 }
 
 pub(super) fn read_devices(
-    extensions: Option<&JsonNode<'_>>,
+    extensions: &mut Option<MemberReader<'_, '_>>,
 ) -> Result<NamedDevices, InvalidMember> {
-    let Some(named) = extension(extensions, DEVICES)? else {
+    let (Some(named), Some(extensions)) = (extension(extensions, DEVICES)?, extensions) else {
         return Ok(NamedDevices::new());
     };
-    let named = MemberReader::new(named, "/extensions/countersign.devices")?;
     let read = named.object().iter().map(|member| {
-        let json::JsonValue::Array(list) = &member.node.value else {
-            return None;
-        };
+        let list = member.node.as_array()?;
         let ids = list.iter().map(|node| DeviceId::parse(node.as_str()?).ok());
         let ids: BTreeSet<_> = ids.collect::<Option<_>>()?;
         let is_sound = ids.len() == list.len() && ids.len() <= MAX_DEVICES;
@@ -96,17 +88,15 @@ pub(super) fn read_devices(
     });
     let expected = "at most 32 ids of devices, none twice, for each id of an approver";
     let read: Option<_> = read.collect();
-    read.ok_or_else(|| InvalidMember::shape("/extensions/countersign.devices", expected))
+    read.ok_or_else(|| extensions.refusal(DEVICES, expected))
 }
 
 pub(super) fn extension<'n, 'a>(
-    extensions: Option<&'n JsonNode<'a>>,
+    extensions: &mut Option<MemberReader<'n, 'a>>,
     name: &'static str,
-) -> Result<Option<&'n JsonNode<'a>>, InvalidMember> {
-    let Some(extensions) = extensions else {
-        return Ok(None);
-    };
-    MemberReader::new(extensions, "/extensions")?.optional_nested(name)
+) -> Result<Option<MemberReader<'n, 'a>>, InvalidMember> {
+    let extensions = extensions.as_mut();
+    extensions.map_or(Ok(None), |extensions| extensions.optional_inner(name))
 }
 
 fn hash_of(salt: &str, text: &str) -> String {

@@ -5,7 +5,7 @@
 use serde_json::json;
 
 use super::bundle::{DeviceId, is_label, read_label};
-use super::encoding::{canonical_text, member, parse, read_version};
+use super::encoding::{canonical_text, parse, versioned};
 use super::error::Error;
 use super::keys::{DeviceKeys, EncryptionKey};
 use super::pairing::PinnedEnforcer;
@@ -62,25 +62,23 @@ impl Introduction {
     }
 
     pub fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
-        let mut reader = MemberReader::new(node, "").map_err(member(INTRODUCTION))?;
-        read_version(&mut reader, INTRODUCTION)?;
-        let kind = reader.one_of("statement", &[INTRODUCE]);
-        kind.map_err(member(INTRODUCTION))?;
-        let key = reader.str("x25519").map_err(member(INTRODUCTION))?;
-        let by = reader.str("by").map_err(member(INTRODUCTION))?;
-        let label = read_label(&mut reader).map_err(member(INTRODUCTION))?;
-        let id = reader.id("enforcerId").map_err(member(INTRODUCTION))?;
+        let mut reader = versioned(INTRODUCTION, node)?;
+        reader.one_of("statement", &[INTRODUCE])?;
+        let key = reader.str("x25519")?;
+        let by = reader.str("by")?;
+        let label = read_label(&mut reader)?;
+        let id = reader.id("enforcerId")?;
         let key = EncryptionKey::parse(INTRODUCED_KEY, key)?;
         let introduction = Self {
-            tenant: reader.id("tenantId").map_err(member(INTRODUCTION))?,
-            approver: reader.id("approverId").map_err(member(INTRODUCTION))?,
+            tenant: reader.id("tenantId")?,
+            approver: reader.id("approverId")?,
             enforcer: PinnedEnforcer::from_own_records(id, key),
             label,
-            at: reader.timestamp("at").map_err(member(INTRODUCTION))?,
+            at: reader.timestamp("at")?,
             by: DeviceId::parse(by)?,
             text: canonical(node),
         };
-        reader.finish().map_err(member(INTRODUCTION))?;
+        reader.finish()?;
         Ok(introduction)
     }
 
@@ -133,12 +131,10 @@ pub struct SignedIntroduction {
 
 impl SignedIntroduction {
     pub fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
-        let mut reader = MemberReader::new(node, "").map_err(member(SIGNED_INTRODUCTION))?;
-        let statement = reader.nested("statement");
-        let statement = statement.map_err(member(SIGNED_INTRODUCTION))?;
-        let signature = reader.str("signature");
-        let signature = signature.map_err(member(SIGNED_INTRODUCTION))?;
-        reader.finish().map_err(member(SIGNED_INTRODUCTION))?;
+        let mut reader = MemberReader::named(SIGNED_INTRODUCTION, node)?;
+        let statement = reader.nested("statement")?;
+        let signature = reader.str("signature")?;
+        reader.finish()?;
         Ok(Self {
             introduction: Introduction::parse(statement)?,
             signature: read_signature(signature)?,

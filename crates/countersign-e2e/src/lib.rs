@@ -48,7 +48,8 @@ pub use artifact::{ArtifactContext, OpenedArtifact, PlainArtifact, open_artifact
 pub use bundle::DEVICE_ID;
 pub use bundle::{DeviceBundle, DeviceId, DeviceName, EnforcerBundle, MAX_LABEL_CHARS, is_label};
 pub use comparison::{ComparisonDigits, DigitComparison};
-pub use decision::{DecisionContent, DecisionScope, reject_unopened, sign_decision};
+pub use countersign_protocol::decision::DecisionScope;
+pub use decision::{DecisionContent, reject_unopened, sign_decision};
 pub use endorsement::EndorsementRequest;
 pub use error::Error;
 pub use extensions::{DEVICES, REPOSITORY, hide_repository, name_devices};

@@ -3,16 +3,15 @@
 
 use serde_json::json;
 
-use super::bundle::{DeviceBundle, EnforcerBundle};
+use super::bundle::{DEVICE, DeviceBundle, EnforcerBundle};
 use super::comparison::{ComparisonDigits, DigitComparison};
-use super::encoding::{self, canonical_text, member, parse_canonical, read_version};
+use super::encoding::{self, canonical_text, parse_canonical, versioned};
 use super::error::Error;
 use super::keys::EncryptionKey;
 use super::link::{Fingerprint, PairingSecret};
 use super::random::{RandomSource, draw};
 use countersign_protocol::id::{ApproverId, EnforcerId};
 use countersign_protocol::pairing::Nonce;
-use countersign_protocol::reader::MemberReader;
 
 const ANSWER: &str = "the approver's bundle";
 const PROOF_PURPOSE: &str = "countersign pairing v1";
@@ -37,12 +36,13 @@ impl PairingAnswer {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let bytes = encoding::decode(ANSWER, text)?;
         let node = parse_canonical(ANSWER, &bytes)?;
-        let mut reader = MemberReader::new(&node, "").map_err(member(ANSWER))?;
-        read_version(&mut reader, ANSWER)?;
+        let mut reader = versioned(ANSWER, &node)?;
+        reader.rename(DEVICE);
         let bundle = DeviceBundle::read(&mut reader)?;
-        let random = reader.str("random").map_err(member(ANSWER))?;
-        let proof = reader.optional_str("proof").map_err(member(ANSWER))?;
-        reader.finish().map_err(member(ANSWER))?;
+        reader.rename(ANSWER);
+        let random = reader.str("random")?;
+        let proof = reader.optional_str("proof")?;
+        reader.finish()?;
         let what = "the approver's proof";
         let proof = proof.map(|text| encoding::decode_array(what, text));
         Ok(Self {

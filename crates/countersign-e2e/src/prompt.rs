@@ -7,7 +7,7 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use super::bundle::DeviceId;
-use super::encoding::{self, agree, hash_without, member, parse_canonical};
+use super::encoding::{self, agree, hash_without, parse_canonical};
 use super::error::Error;
 use super::keys::{DeviceKeys, EnforcerKeys};
 use super::pairing::PinnedEnforcer;
@@ -44,7 +44,7 @@ impl PlainPrompt {
 
     pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
         let node = parse_canonical(PROMPT, bytes)?;
-        let prompt = Self::read(&node).map_err(member(PROMPT))?;
+        let prompt = Self::read(&node)?;
         if hash_without(PROMPT, &node, "promptHash")? == prompt.hash {
             Ok(prompt)
         } else {
@@ -53,10 +53,10 @@ impl PlainPrompt {
     }
 
     fn read(node: &JsonNode<'_>) -> Result<Self, InvalidMember> {
-        let mut body = MemberReader::new(node, "")?;
+        let mut body = MemberReader::named(PROMPT, node)?;
         let request_id: RequestId = body.id("requestId")?;
         if !is_uuid_or_ulid(request_id.as_str()) {
-            return Err(InvalidMember::shape("/requestId", "a UUID or ULID"));
+            return Err(body.refusal("requestId", "a UUID or ULID"));
         }
         let session_id = body.optional_str("sessionId")?.map(str::to_owned);
         body.optional_bounded_str("repoRef", MAX_REPO_CHARS)?;
@@ -65,8 +65,7 @@ impl PlainPrompt {
         body.optional_nested("metadata")?;
         body.optional_nested("extensions")?;
         body.constant("promptHashAlg", "SHA-256")?;
-        let words = body.str("text")?;
-        body.check_nonempty("text", words)?;
+        let words = body.nonempty_str("text")?;
         let prompt = Self {
             request_id,
             session_id,

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::bundle::{DeviceBundle, DeviceId};
-use super::encoding::{self, canonical_text, member, parse, read_version};
+use super::encoding::{self, canonical_text, parse, versioned};
 use super::error::Error;
 use super::keys::DeviceKeys;
 use super::trust::MAX_DEVICES;
 use countersign_protocol::canonical::canonical;
 use countersign_protocol::id::{ApproverId, TenantId};
-use countersign_protocol::json::{self, JsonNode};
-use countersign_protocol::reader::{InvalidMember, MemberReader};
+use countersign_protocol::json::JsonNode;
+use countersign_protocol::reader::MemberReader;
 use countersign_protocol::signature::{PublicKey, Signature};
 use countersign_protocol::timestamp::Timestamp;
 
@@ -88,32 +88,33 @@ impl DeviceStatement {
     }
 
     pub fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
-        let mut reader = MemberReader::new(node, "").map_err(member(STATEMENT))?;
-        read_version(&mut reader, STATEMENT)?;
-        let kind = reader.one_of("statement", &[ADD, REVOKE]);
-        let (change, keeps) = if kind.map_err(member(STATEMENT))? == ADD {
-            let bundle = reader.str("bundle").map_err(member(STATEMENT))?;
+        let mut reader = versioned(STATEMENT, node)?;
+        let (change, keeps) = if reader.one_of("statement", &[ADD, REVOKE])? == ADD {
+            let bundle = reader.str("bundle")?;
             (
                 StatementChange::Add(Box::new(DeviceBundle::parse(bundle)?)),
                 None,
             )
         } else {
-            let device = reader.str("deviceId").map_err(member(STATEMENT))?;
-            let keeps = reader.optional("keeps").map(read_keeps).transpose();
-            let keeps = keeps.map_err(member(STATEMENT))?;
+            let device = reader.str("deviceId")?;
+            let keeps = reader.optional("keeps").map(|node| {
+                let expected = "at most 32 ids of devices, in order and none twice";
+                read_keeps(node).ok_or_else(|| reader.refusal("keeps", expected))
+            });
+            let keeps = keeps.transpose()?;
             (StatementChange::Revoke(DeviceId::parse(device)?), keeps)
         };
-        let by = reader.str("by").map_err(member(STATEMENT))?;
+        let by = reader.str("by")?;
         let statement = Self {
-            tenant: reader.id("tenantId").map_err(member(STATEMENT))?,
-            approver: reader.id("approverId").map_err(member(STATEMENT))?,
+            tenant: reader.id("tenantId")?,
+            approver: reader.id("approverId")?,
             change,
             keeps,
-            at: reader.timestamp("at").map_err(member(STATEMENT))?,
+            at: reader.timestamp("at")?,
             by: DeviceId::parse(by)?,
             text: canonical(node),
         };
-        reader.finish().map_err(member(STATEMENT))?;
+        reader.finish()?;
         Ok(statement)
     }
 
@@ -163,19 +164,13 @@ fn members(tenant: &TenantId, approver: &ApproverId, at: Timestamp, by: DeviceId
 }
 
 /// In the order of their ids and none twice, so that there is one spelling.
-fn read_keeps(node: &JsonNode<'_>) -> Result<BTreeSet<DeviceId>, InvalidMember> {
-    let read = || {
-        let json::JsonValue::Array(list) = &node.value else {
-            return None;
-        };
-        let ids = list.iter().map(|node| DeviceId::parse(node.as_str()?).ok());
-        let ids: Vec<_> = ids.take(MAX_DEVICES + 1).collect::<Option<_>>()?;
-        let texts: Vec<_> = list.iter().filter_map(JsonNode::as_str).collect();
-        let in_order = texts.windows(2).all(|pair| pair[0] < pair[1]);
-        (in_order && ids.len() <= MAX_DEVICES).then(|| ids.into_iter().collect())
-    };
-    let expected = format!("at most {MAX_DEVICES} ids of devices, in order and none twice");
-    read().ok_or_else(|| InvalidMember::shape("/keeps", expected))
+fn read_keeps(node: &JsonNode<'_>) -> Option<BTreeSet<DeviceId>> {
+    let list = node.as_array()?;
+    let ids = list.iter().map(|node| DeviceId::parse(node.as_str()?).ok());
+    let ids: Vec<_> = ids.take(MAX_DEVICES + 1).collect::<Option<_>>()?;
+    let texts = list.iter().map(JsonNode::as_str);
+    (texts.is_sorted_by(|a, b| a < b) && ids.len() <= MAX_DEVICES)
+        .then(|| ids.into_iter().collect())
 }
 
 /// A statement with signatures that nobody has verified yet.
@@ -201,11 +196,11 @@ impl SignedStatement {
     }
 
     pub fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
-        let mut reader = MemberReader::new(node, "").map_err(member(SIGNED))?;
-        let statement = reader.nested("statement").map_err(member(SIGNED))?;
-        let signature = reader.str("signature").map_err(member(SIGNED))?;
-        let possession = reader.optional_str("possession").map_err(member(SIGNED))?;
-        reader.finish().map_err(member(SIGNED))?;
+        let mut reader = MemberReader::named(SIGNED, node)?;
+        let statement = reader.nested("statement")?;
+        let signature = reader.str("signature")?;
+        let possession = reader.optional_str("possession")?;
+        reader.finish()?;
         Ok(Self {
             statement: DeviceStatement::parse(statement)?,
             signature: read_signature(signature)?,

@@ -15,12 +15,15 @@ pub const MAX_NONCE_CHARS: usize = 512;
 /// Longest nonce that is remembered as it is, in bytes; a longer one as its hash, so that it fits into an index.
 const MAX_COUNTED_BYTES: usize = 64;
 
-pub const SCOPES: [&str; 3] = ["once", "timebox", "session"];
-
 words! {
     Verdict {
         Approve = "approve",
         Reject = "reject",
+    }
+    DecisionScope {
+        Once = "once",
+        Timebox = "timebox",
+        Session = "session",
     }
 }
 
@@ -62,7 +65,7 @@ impl Decision {
         if full {
             body.constant("artifactHashAlg", "SHA-256")?;
             repo_ref = Some(body.str("repoRef")?.to_owned());
-            body.one_of("scope", &SCOPES)?;
+            body.word::<DecisionScope>("scope")?;
             let at = body.timestamp("expiresAt")?;
             envelope.expect_expiry(at)?;
             expires_at = Some(at);
@@ -70,16 +73,13 @@ impl Decision {
             body.optional_nested("policyHints")?;
         } else {
             body.optional_str("reason")?;
-            if body.optional_str("decisionHash")?.is_some() {
-                body.hash("decisionHash")?;
-            }
+            body.optional_hash("decisionHash")?;
         }
         let artifact_hash = body.hash("artifactHash")?;
-        let verdict = body.word("decision", Verdict::ALL, Verdict::as_str)?;
+        let verdict = body.word("decision")?;
         let signer_key_id = body.id("signerKeyId")?;
         let nonce = body.bounded_str("nonce", 1, MAX_NONCE_CHARS)?.to_owned();
-        let signature = Signature::parse(body.str("signature")?)
-            .ok_or_else(|| InvalidMember::shape("/body/signature", "64 bytes in base64url"))?;
+        let signature = body.signature("signature")?;
         let signable = canonical_without(body.object(), "signature");
         body.finish()?;
         Ok(Self {

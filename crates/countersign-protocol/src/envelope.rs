@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::id::{ApproverId, EnforcerId, MessageId, RequestId};
 use super::json::JsonNode;
-use super::reader::{InvalidMember, MemberReader};
+use super::reader::{InvalidMember, MemberReader, NONEMPTY_EXPECTED, nonempty};
 use super::timestamp::Timestamp;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -52,17 +52,15 @@ impl<'n, 'a> IncomingEnvelope<'n, 'a> {
         allowed: &[&'static str],
     ) -> Result<(&'static str, Self), InvalidMember> {
         let mut reader = MemberReader::new(node, "")?;
-        if let Some(id) = reader.optional_str("msgId")? {
-            reader.check_nonempty("msgId", id)?;
-        }
+        reader.optional_parsed("msgId", NONEMPTY_EXPECTED, nonempty)?;
         let msg_type = reader.one_of("msgType", allowed)?;
         let envelope = Self {
             request_id: reader.id("requestId")?,
             created_at: reader.timestamp("createdAt")?,
             expires_at: reader.optional_timestamp("expiresAt")?,
-            sender: parse_sender(reader.nested("sender")?)?,
-            recipient: match reader.optional_nested("recipient")? {
-                Some(node) => parse_recipient(node)?,
+            sender: parse_sender(reader.inner("sender")?)?,
+            recipient: match reader.optional_inner("recipient")? {
+                Some(recipient) => parse_recipient(recipient)?,
                 None => EnvelopeRecipient::default(),
             },
             trace: reader.optional_nested("trace")?.map(|node| node.raw),
@@ -94,8 +92,7 @@ impl<'n, 'a> IncomingEnvelope<'n, 'a> {
     }
 }
 
-fn parse_sender(node: &JsonNode<'_>) -> Result<EnvelopeSender, InvalidMember> {
-    let mut reader = MemberReader::new(node, "/sender")?;
+fn parse_sender(mut reader: MemberReader<'_, '_>) -> Result<EnvelopeSender, InvalidMember> {
     let sender = EnvelopeSender {
         enforcer_id: reader.optional_id("enforcerId")?,
         approver_id: reader.optional_id("approverId")?,
@@ -105,8 +102,7 @@ fn parse_sender(node: &JsonNode<'_>) -> Result<EnvelopeSender, InvalidMember> {
     Ok(sender)
 }
 
-fn parse_recipient(node: &JsonNode<'_>) -> Result<EnvelopeRecipient, InvalidMember> {
-    let mut reader = MemberReader::new(node, "/recipient")?;
+fn parse_recipient(mut reader: MemberReader<'_, '_>) -> Result<EnvelopeRecipient, InvalidMember> {
     let recipient = EnvelopeRecipient {
         enforcer_id: reader.optional_id("enforcerId")?,
         approver_id: reader.optional_id("approverId")?,

@@ -99,12 +99,12 @@ fn parse_core<'n, 'a>(
     let mut reader = MemberReader::new(node, "")?;
     reader.bounded_str("envelopeId", 1, 1_024)?;
     let msg_type = reader.one_of("msgType", kinds.allowed)?;
-    let sender = parse_actor(reader.nested("sender")?, "/sender")?;
+    let sender = parse_actor(reader.inner("sender")?)?;
     if sender.gateway_id.is_some() {
         let expected = "HE or MA: the gateway sends itself nothing";
         return Err(InvalidMember::shape("/sender/actor", expected));
     }
-    let recipient = parse_actor(reader.nested("recipient")?, "/recipient")?;
+    let recipient = parse_actor(reader.inner("recipient")?)?;
     let created_at = reader.timestamp("createdAt")?;
     let trace = reader.optional_nested("trace")?.map(|node| node.raw);
     let body = reader.nested("body")?;
@@ -126,11 +126,9 @@ fn parse_core<'n, 'a>(
 }
 
 /// An actor and its device: an enforcer, an approver, or the gateway.
-fn parse_actor(node: &JsonNode<'_>, pointer: &str) -> Result<EnvelopeSender, InvalidMember> {
-    let mut reader = MemberReader::new(node, pointer)?;
-    let actor = reader.one_of("actor", &["HE", "MA", "GW"])?;
+fn parse_actor(mut reader: MemberReader<'_, '_>) -> Result<EnvelopeSender, InvalidMember> {
     let mut named = EnvelopeSender::default();
-    match actor {
+    match reader.one_of("actor", &["HE", "MA", "GW"])? {
         "HE" => named.enforcer_id = Some(reader.id("deviceId")?),
         "MA" => named.approver_id = Some(reader.id("deviceId")?),
         _ => named.gateway_id = Some(reader.str("deviceId")?.to_owned()),

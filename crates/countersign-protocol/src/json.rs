@@ -81,6 +81,13 @@ impl<'a> JsonNode<'a> {
         }
     }
 
+    pub fn as_array(&self) -> Option<&[JsonNode<'a>]> {
+        match &self.value {
+            JsonValue::Array(items) => Some(items),
+            _ => None,
+        }
+    }
+
     pub fn as_str(&self) -> Option<&str> {
         match &self.value {
             JsonValue::String(text) => Some(text),

@@ -34,16 +34,12 @@ impl KeyProof {
         // Without line feeds, so that no two proofs sign the same text.
         if !nonce.bytes().all(|byte| byte.is_ascii_graphic()) {
             let expected = "16 to 128 visible ASCII characters";
-            return Err(InvalidMember::shape("/proof/nonce", expected));
+            return Err(reader.refusal("nonce", expected));
         }
         let created_at = reader.timestamp("createdAt")?;
         let created_text = reader.str("createdAt")?.to_owned();
-        let signature = Signature::parse(reader.str("signature")?).ok_or_else(|| {
-            InvalidMember::shape(
-                "/proof/signature",
-                "64 bytes in base64url: an Ed25519 signature",
-            )
-        })?;
+        let expected = "64 bytes in base64url: an Ed25519 signature";
+        let signature = reader.parsed("signature", expected, Signature::parse)?;
         reader.finish()?;
         Ok(Self {
             nonce,

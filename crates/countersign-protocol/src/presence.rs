@@ -38,7 +38,7 @@ pub fn parse_hello(node: &JsonNode<'_>) -> Result<ClientHello, InvalidMember> {
     hello.optional_str("msgType")?;
     let workspace_name = hello.optional_label("workspaceName", MAX_NAME_CHARS)?;
     let label = hello.optional_label("enforcerLabel", MAX_NAME_CHARS)?;
-    let capabilities = hello.optional_nested("capabilities")?;
+    let capabilities = hello.optional_inner("capabilities")?;
     let capabilities = capabilities.map(parse_capabilities).transpose()?;
     hello.finish()?;
     Ok(ClientHello {
@@ -48,8 +48,9 @@ pub fn parse_hello(node: &JsonNode<'_>) -> Result<ClientHello, InvalidMember> {
     })
 }
 
-fn parse_capabilities(node: &JsonNode<'_>) -> Result<ClientCapabilities, InvalidMember> {
-    let mut reader = MemberReader::new(node, "/capabilities")?;
+fn parse_capabilities(
+    mut reader: MemberReader<'_, '_>,
+) -> Result<ClientCapabilities, InvalidMember> {
     let capabilities = ClientCapabilities {
         push: reader.optional_bool("push")?,
         poll: reader.optional_bool("poll")?,

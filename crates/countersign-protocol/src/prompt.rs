@@ -6,7 +6,7 @@ pub use self::life::{
     AcceptedPrompt, AckBody, AckFact, PromptFact, PromptNotWritten, PromptRecord, QueuedPrompt,
     judge_ack, judge_prompt,
 };
-use super::artifact::{self, Form, is_sealed};
+use super::artifact::{Form, check_ciphertext, is_sealed};
 use super::canonical::{Sha256Hex, canonical_without};
 use super::envelope::IncomingEnvelope;
 use super::error::Error;
@@ -64,7 +64,7 @@ impl Prompt {
         let mut body = MemberReader::new(envelope.body, "/body")?;
         let request_id: RequestId = body.id("requestId")?;
         if !is_uuid_or_ulid(request_id.as_str()) {
-            return Err(InvalidMember::shape("/body/requestId", "a UUID or ULID").into());
+            return Err(body.refusal("requestId", "a UUID or ULID").into());
         }
         envelope.expect_request(&request_id)?;
         let session_id = body.optional_id("sessionId")?;
@@ -75,20 +75,16 @@ impl Prompt {
         body.past_timestamp("createdAt", rules.latest_created)?;
         body.one_of("target", &TARGETS)?;
         let (form, pointer, bytes) = if is_sealed(envelope.body) {
-            let data = artifact::check_ciphertext(body.nested("ciphertext")?, "/body/ciphertext")?;
+            let data = check_ciphertext(body.inner("ciphertext")?)?;
             (Form::Sealed, "/body/ciphertext/data", data.len())
         } else {
-            let text = body.str("text")?;
-            body.check_nonempty("text", text)?;
-            (Form::Open, "/body/text", text.len())
+            (Form::Open, "/body/text", body.nonempty_str("text")?.len())
         };
         body.optional_nested("metadata")?;
         body.constant("promptHashAlg", "SHA-256")?;
         let hash = body.hash("promptHash")?;
-        let own_expiry = match body.optional_nested("extensions")? {
-            Some(extensions) => {
-                read_expiry(&MemberReader::new(extensions, "/body/extensions")?, rules)?
-            }
+        let own_expiry = match body.optional_inner("extensions")? {
+            Some(extensions) => read_expiry(&extensions, rules)?,
             None => None,
         };
         let object = body.object();
@@ -155,7 +151,7 @@ impl SentAck {
         let request_id = body.id("requestId")?;
         envelope.expect_request(&request_id)?;
         let hash = body.hash("promptHash")?;
-        let status = body.word("status", PromptStatus::ALL, PromptStatus::as_str)?;
+        let status = body.word("status")?;
         let ack_at = body.timestamp("ackAt")?;
         let details = body.optional_nested("details")?;
         body.finish()?;

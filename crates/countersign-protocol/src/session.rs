@@ -11,6 +11,7 @@ use super::framing::{FramedBody, Framing, FramingKinds};
 use super::id::{SessionId, SnapshotId};
 use super::json::JsonNode;
 use super::reader::{InvalidMember, MemberReader};
+use super::text::is_longer;
 use super::timestamp::Timestamp;
 use super::words::words;
 
@@ -119,21 +120,21 @@ pub fn parse(framed: &FramedBody<'_, '_>, rules: &EventRules) -> Result<SessionR
     let kind = body.one_of("eventType", &EVENT_TYPES)?;
     if kind != framed.msg_type {
         let expected = format!("{}, as msgType says", framed.msg_type);
-        return Err(InvalidMember::shape(body.at("eventType"), expected).into());
+        return Err(body.refusal("eventType", expected).into());
     }
     let session_id = body.id("sessionId")?;
     let (at, event) = match kind {
         "session.start" => read_start(&mut body, rules)?,
         "session.status" => {
             let event = SessionEvent::Status {
-                state: body.word("state", SessionState::ALL, SessionState::as_str)?,
+                state: body.word("state")?,
                 details: text_of(&mut body, "details")?,
             };
             (body.past_timestamp("updatedAt", rules.latest)?, event)
         }
         "session.end" => {
             let event = SessionEvent::End {
-                reason: body.word("reason", EndReason::ALL, EndReason::as_str)?,
+                reason: body.word("reason")?,
                 metadata: text_of(&mut body, "metadata")?,
             };
             (body.past_timestamp("endedAt", rules.latest)?, event)
@@ -158,10 +159,10 @@ fn read_start(
     let repo_ref = body.optional_str("repoRef")?.map(str::to_owned);
     if repo_ref
         .as_ref()
-        .is_some_and(|text| text.chars().nth(MAX_WORD_CHARS).is_some())
+        .is_some_and(|text| is_longer(text, MAX_WORD_CHARS))
     {
         let expected = format!("a string of 0 to {MAX_WORD_CHARS} characters");
-        return Err(InvalidMember::shape(body.at("repoRef"), expected));
+        return Err(body.refusal("repoRef", expected));
     }
     let event = SessionEvent::Start {
         agent_host,
@@ -179,7 +180,7 @@ fn read_snapshot(
 ) -> Result<SessionReport, Error> {
     let event = SessionEvent::Snapshot {
         snapshot_id: body.id("snapshotId")?,
-        snapshot_type: body.word("snapshotType", SnapshotType::ALL, SnapshotType::as_str)?,
+        snapshot_type: body.word("snapshotType")?,
         body: framed.envelope.body.raw.to_owned(),
     };
     let at = body.past_timestamp("createdAt", rules.latest)?;
