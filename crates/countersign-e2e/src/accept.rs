@@ -2,7 +2,7 @@
 
 use super::artifact::PlainArtifact;
 use super::bundle::{DeviceBundle, DeviceId};
-use super::error::Error;
+use super::error::{Error, Result};
 use super::grant::{Grant, GrantOutcome, judge_grant};
 use super::hints::{ArtifactHints, HintsContext, ReadHints};
 use super::keys::EnforcerKeys;
@@ -11,7 +11,7 @@ use countersign_protocol::canonical::{Sha256Hex, canonical_without};
 use countersign_protocol::decision::{DecisionScope, MAX_NONCE_CHARS, Verdict};
 use countersign_protocol::id::{ApproverId, EnforcerId, RequestId};
 use countersign_protocol::json::JsonNode;
-use countersign_protocol::reader::{InvalidMember, MemberReader};
+use countersign_protocol::reader::{MemberReader, ReadResult};
 use countersign_protocol::signature::Signature;
 use countersign_protocol::timestamp::Timestamp;
 
@@ -77,7 +77,7 @@ struct DecisionMembers<'n, 'a> {
 }
 
 impl<'n, 'a> DecisionMembers<'n, 'a> {
-    fn read(node: &'n JsonNode<'a>) -> Result<Self, InvalidMember> {
+    fn read(node: &'n JsonNode<'a>) -> ReadResult<Self> {
         let mut body = MemberReader::named(DECISION, node)?;
         body.constant("artifactHashAlg", "SHA-256")?;
         body.constant("sigAlg", "Ed25519")?;
@@ -107,7 +107,7 @@ pub fn accept(
     keys: &EnforcerKeys,
     asked: &[&DeviceTrust],
     now: Timestamp,
-) -> Result<VerifiedDecision, Error> {
+) -> Result<VerifiedDecision> {
     judge(decision, request, keys, asked, now, now)
 }
 
@@ -119,7 +119,7 @@ pub fn accept_again(
     keys: &EnforcerKeys,
     asked: &[&DeviceTrust],
     (accepted_at, now): (Timestamp, Timestamp),
-) -> Result<Grant, Error> {
+) -> Result<Grant> {
     match judge(decision, request, keys, asked, accepted_at, now)? {
         VerifiedDecision::Rejected(_) => Err(Error::NoGrant("it is a rejection")),
         VerifiedDecision::Approved(approval) => match approval.grant {
@@ -137,7 +137,7 @@ fn judge(
     asked: &[&DeviceTrust],
     accepted_at: Timestamp,
     now: Timestamp,
-) -> Result<VerifiedDecision, Error> {
+) -> Result<VerifiedDecision> {
     let object = decision.as_object();
     if object.is_some_and(|object| object.get("sigAlg").is_none()) {
         return Err(Error::CompactDecision);
@@ -205,7 +205,7 @@ pub fn verify_decision(
     decision: &JsonNode<'_>,
     artifact: &PlainArtifact,
     device: &DeviceBundle,
-) -> Result<SignedVerdict, Error> {
+) -> Result<SignedVerdict> {
     let claimed = DecisionMembers::read(decision)?;
     if DeviceId::parse(claimed.signer)? != device.id() {
         return Err(Error::DecisionSignature);
@@ -227,7 +227,7 @@ pub fn verify_decision(
 fn find_signer<'t>(
     id: DeviceId,
     asked: &[&'t DeviceTrust],
-) -> Result<(&'t DeviceTrust, &'t TrustedDevice), Error> {
+) -> Result<(&'t DeviceTrust, &'t TrustedDevice)> {
     let mut refusal = Error::UnknownDevice(id);
     for trust in asked {
         match trust.device(id) {
@@ -242,7 +242,7 @@ fn find_signer<'t>(
 fn check_subject(
     claimed: &DecisionMembers<'_, '_>,
     (request_id, artifact_hash, repo_ref): (&RequestId, Sha256Hex, &str),
-) -> Result<(), Error> {
+) -> Result<()> {
     let other = |what| Err(Error::OtherSubject { what });
     if claimed.request_id != *request_id {
         return other("request");

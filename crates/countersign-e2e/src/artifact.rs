@@ -7,7 +7,7 @@ use zeroize::Zeroizing;
 
 use super::bundle::DeviceId;
 use super::encoding::{self, agree, hash_without, parse_canonical};
-use super::error::Error;
+use super::error::{Error, Result};
 use super::extensions::{NamedDevices, read_devices, read_repository};
 use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 use super::outcome;
@@ -19,7 +19,7 @@ use countersign_protocol::artifact::{ARTIFACT_TYPES, MAX_WORD_CHARS};
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{ApproverId, EnforcerId, RequestId, is_uuid_or_ulid};
 use countersign_protocol::json::JsonNode;
-use countersign_protocol::reader::{InvalidMember, MemberReader};
+use countersign_protocol::reader::{MemberReader, ReadResult};
 use countersign_protocol::signature::PublicKey;
 use countersign_protocol::timestamp::Timestamp;
 
@@ -43,11 +43,11 @@ pub struct PlainArtifact {
 
 impl PlainArtifact {
     /// From the artifact's JSON without `artifactHash`, in any spelling. Adds the salt and the hash.
-    pub fn complete(text: &str, random: &mut impl RandomSource) -> Result<Self, Error> {
+    pub fn complete(text: &str, random: &mut impl RandomSource) -> Result<Self> {
         Self::parse(encoding::complete(ARTIFACT, text, "artifactHash", random)?.as_bytes())
     }
 
-    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
         let node = parse_canonical(ARTIFACT, bytes)?;
         let artifact = Self::read(&node)?;
         if hash_without(ARTIFACT, &node, "artifactHash")? == artifact.hash {
@@ -57,7 +57,7 @@ impl PlainArtifact {
         }
     }
 
-    fn read(node: &JsonNode<'_>) -> Result<Self, InvalidMember> {
+    fn read(node: &JsonNode<'_>) -> ReadResult<Self> {
         let mut body = MemberReader::named(ARTIFACT, node)?;
         let request_id: RequestId = body.id("requestId")?;
         let session_id = body.optional_str("sessionId")?;
@@ -88,17 +88,11 @@ impl PlainArtifact {
         Ok(artifact)
     }
 
-    pub fn request_id(&self) -> &RequestId {
-        &self.request_id
-    }
-
-    pub fn artifact_type(&self) -> &'static str {
-        self.artifact_type
-    }
-
-    /// As decisions repeat it, in plain.
-    pub fn repo_ref(&self) -> &str {
-        &self.repo_ref
+    getters! {
+        pub ref request_id: RequestId;
+        pub copy artifact_type: &'static str;
+        /// As decisions repeat it, in plain.
+        pub ref repo_ref: str;
     }
 
     /// Where the agent works, as people and grants name it: the text behind `repoRef`, or that itself if it hides none.
@@ -116,17 +110,11 @@ impl PlainArtifact {
         self.outcome_key.as_ref()
     }
 
-    pub fn expires_at(&self) -> Timestamp {
-        self.expires_at
-    }
-
-    pub fn hash(&self) -> Sha256Hex {
-        self.hash
-    }
-
-    /// The canonical text, hash included.
-    pub fn text(&self) -> &str {
-        &self.text
+    getters! {
+        pub copy expires_at: Timestamp;
+        pub copy hash: Sha256Hex;
+        /// The canonical text, hash included.
+        pub ref text: str;
     }
 
     /// What travels beside the ciphertext.
@@ -178,7 +166,7 @@ pub fn seal_artifact(
     artifact: &PlainArtifact,
     approvers: &[&DeviceTrust],
     random: &mut impl RandomSource,
-) -> Result<Ciphertext, Error> {
+) -> Result<Ciphertext> {
     let mut recipients: Vec<(DeviceId, EncryptionKey)> = Vec::new();
     for device in approvers.iter().flat_map(|trust| trust.in_force()) {
         let (id, key) = (device.id(), *device.bundle().encryption_key());
@@ -209,12 +197,9 @@ pub struct OpenedArtifact {
 }
 
 impl OpenedArtifact {
-    pub fn artifact(&self) -> &PlainArtifact {
-        &self.artifact
-    }
-
-    pub fn enforcer(&self) -> &PinnedEnforcer {
-        &self.enforcer
+    getters! {
+        pub ref artifact: PlainArtifact;
+        pub ref enforcer: PinnedEnforcer;
     }
 }
 
@@ -223,7 +208,7 @@ pub fn open_artifact(
     enforcer: &PinnedEnforcer,
     context: &ArtifactContext,
     ciphertext: &Ciphertext,
-) -> Result<OpenedArtifact, Error> {
+) -> Result<OpenedArtifact> {
     agree(context.enforcer_id == *enforcer.id(), "enforcerId")?;
     let content = seal::open(
         ciphertext,

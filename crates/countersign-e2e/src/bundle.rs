@@ -7,11 +7,11 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::encoding::{self, canonical_text, parse_canonical, versioned};
-use super::error::Error;
+use super::error::{Error, Result};
 use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 use super::random::{RandomSource, draw};
 use countersign_protocol::id::{EnforcerId, SignerKeyId, TextId as _};
-use countersign_protocol::reader::{InvalidMember, MemberReader};
+use countersign_protocol::reader::{MemberReader, ReadResult};
 use countersign_protocol::signature::PublicKey;
 use countersign_protocol::text::{is_invisible, is_longer};
 
@@ -38,7 +38,7 @@ impl DeviceId {
         Self(id)
     }
 
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self> {
         encoding::decode_array(DEVICE_ID, text).map(Self)
     }
 
@@ -64,7 +64,7 @@ impl fmt::Debug for DeviceId {
 pub struct DeviceName(String);
 
 impl DeviceName {
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self> {
         let name = is_shown(text, MAX_NAME_CHARS).then(|| Self(text.to_owned()));
         name.ok_or(Error::DeviceName)
     }
@@ -83,7 +83,7 @@ pub struct DeviceBundle {
 }
 
 impl DeviceBundle {
-    pub fn of(keys: &DeviceKeys, name: DeviceName) -> Result<Self, Error> {
+    pub fn of(keys: &DeviceKeys, name: DeviceName) -> Result<Self> {
         Ok(Self {
             signing: keys.signing_key()?,
             encryption: keys.encryption_key(),
@@ -91,7 +91,7 @@ impl DeviceBundle {
         })
     }
 
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self> {
         let bytes = encoding::decode(DEVICE, text)?;
         let node = parse_canonical(DEVICE, &bytes)?;
         let mut reader = versioned(DEVICE, &node)?;
@@ -101,7 +101,7 @@ impl DeviceBundle {
     }
 
     /// Reads the members of a bundle, which may stand among others.
-    pub(super) fn read(reader: &mut MemberReader<'_, '_>) -> Result<Self, Error> {
+    pub(super) fn read(reader: &mut MemberReader<'_, '_>) -> Result<Self> {
         let what = "the device's signing key";
         let signing = reader.str("ed25519")?;
         let signing: [u8; 32] = encoding::decode_array(what, signing)?;
@@ -122,7 +122,7 @@ impl DeviceBundle {
         })
     }
 
-    pub fn to_text(&self) -> Result<String, Error> {
+    pub fn to_text(&self) -> Result<String> {
         Ok(encoding::encode(
             canonical_text(DEVICE, &self.members())?.as_bytes(),
         ))
@@ -159,9 +159,7 @@ fn is_shown(text: &str, max: usize) -> bool {
     !text.trim().is_empty() && !is_longer(text, max) && !text.chars().any(is_invisible)
 }
 
-pub(super) fn read_label(
-    reader: &mut MemberReader<'_, '_>,
-) -> Result<Option<String>, InvalidMember> {
+pub(super) fn read_label(reader: &mut MemberReader<'_, '_>) -> ReadResult<Option<String>> {
     let label = reader.optional_str("label")?;
     if label.is_some_and(|label| !is_label(label)) {
         let expected =
@@ -186,7 +184,7 @@ impl EnforcerBundle {
         keys: &EnforcerKeys,
         enforcer_id: EnforcerId,
         random: &mut impl RandomSource,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         Ok(Self {
             enforcer_id,
             encryption: keys.encryption_key(),
@@ -202,7 +200,7 @@ impl EnforcerBundle {
         self
     }
 
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self> {
         let bytes = encoding::decode(ENFORCER, text)?;
         let node = parse_canonical(ENFORCER, &bytes)?;
         let mut reader = versioned(ENFORCER, &node)?;
@@ -218,7 +216,7 @@ impl EnforcerBundle {
         Ok(bundle)
     }
 
-    pub fn to_text(&self) -> Result<String, Error> {
+    pub fn to_text(&self) -> Result<String> {
         let mut members = json!({
             "v": 1,
             "enforcerId": self.enforcer_id.as_str(),

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::artifact::OpenedArtifact;
 use super::encoding::{self, canonical_text};
-use super::error::Error;
+use super::error::{Error, Result};
 use super::hints::{ArtifactHints, HintsContext};
 use super::keys::DeviceKeys;
 use super::pairing::PinnedEnforcer;
@@ -32,7 +32,7 @@ pub fn sign_decision(
     ruling: &DecisionContent,
     keys: &DeviceKeys,
     random: &mut impl RandomSource,
-) -> Result<String, Error> {
+) -> Result<String> {
     let artifact = opened.artifact();
     let subject = DecisionSubject {
         request_id: artifact.request_id(),
@@ -52,7 +52,7 @@ pub fn reject_unopened(
     hints: ArtifactHints,
     (keys, enforcer): (&DeviceKeys, Option<&PinnedEnforcer>),
     random: &mut impl RandomSource,
-) -> Result<String, Error> {
+) -> Result<String> {
     let subject = DecisionSubject {
         request_id,
         artifact_hash,
@@ -80,7 +80,7 @@ fn sign(
     ruling: &DecisionContent,
     keys: &DeviceKeys,
     random: &mut impl RandomSource,
-) -> Result<String, Error> {
+) -> Result<String> {
     let device = keys.id();
     let nonce = draw::<16>(random)?;
     let mut members = json!({

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::bundle::{DeviceBundle, DeviceId};
 use super::encoding::{self, canonical_text, parse_canonical, versioned};
-use super::error::Error;
+use super::error::{Error, Result};
 use super::keys::DeviceKeys;
 use super::statement::{DeviceStatement, SignedStatement, StatementChange, read_signature};
 use super::trust::MAX_DEVICES;
@@ -44,7 +44,7 @@ fn addition(
     request: (&TenantId, &ApproverId, Timestamp),
     bundle: &DeviceBundle,
     by: DeviceId,
-) -> Result<DeviceStatement, Error> {
+) -> Result<DeviceStatement> {
     let (tenant, approver, at) = request;
     let change = StatementChange::Add(Box::new(bundle.clone()));
     DeviceStatement::new(tenant, approver, &change, at, by)
@@ -58,7 +58,7 @@ impl EndorsementRequest {
         (keys, bundle): (&DeviceKeys, &DeviceBundle),
         at: Timestamp,
         devices: &[DeviceBundle],
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         if devices.len() > MAX_DEVICES {
             let limit = MAX_DEVICES;
             return Err(Error::TooManyDevices { limit });
@@ -77,12 +77,12 @@ impl EndorsementRequest {
             approver: approver.clone(),
             bundle: bundle.clone(),
             at,
-            by: devices.iter().map(sign).collect::<Result<_, Error>>()?,
+            by: devices.iter().map(sign).collect::<Result<_>>()?,
         })
     }
 
     /// Reads a link, or only the text at its end.
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         let text = text.rsplit_once(MARK).map_or(text, |(_, text)| text);
         let bytes = encoding::decode(REQUEST, text).map_err(|_| Error::EndorsementLink)?;
@@ -101,14 +101,14 @@ impl EndorsementRequest {
             by: by
                 .iter()
                 .map(|node| EndorsementText::read(reader.item("by", node)?))
-                .collect::<Result<_, Error>>()?,
+                .collect::<Result<_>>()?,
         };
         reader.finish()?;
         Ok(request)
     }
 
     /// The text that carries it.
-    pub fn to_text(&self) -> Result<String, Error> {
+    pub fn to_text(&self) -> Result<String> {
         let by = self.by.iter().map(|signed| {
             json!({
                 "deviceId": signed.device.to_string(),
@@ -129,17 +129,14 @@ impl EndorsementRequest {
     }
 
     /// As a link to the approver's page.
-    pub fn link(&self, page: &str) -> Result<String, Error> {
+    pub fn link(&self, page: &str) -> Result<String> {
         let page = page.trim_end_matches('/');
         Ok(format!("{page}/{MARK}{}", self.to_text()?))
     }
 
-    pub fn bundle(&self) -> &DeviceBundle {
-        &self.bundle
-    }
-
-    pub fn at(&self) -> Timestamp {
-        self.at
+    getters! {
+        pub ref bundle: DeviceBundle;
+        pub copy at: Timestamp;
     }
 
     /// On a device in force, after its person has said yes to the new device's name and id: the statements to publish, in this
@@ -149,7 +146,7 @@ impl EndorsementRequest {
         tenant: &TenantId,
         approver: &ApproverId,
         (keys, own): (&DeviceKeys, &DeviceBundle),
-    ) -> Result<Vec<SignedStatement>, Error> {
+    ) -> Result<Vec<SignedStatement>> {
         if *tenant != self.tenant || *approver != self.approver {
             return Err(Error::OtherApprover);
         }
@@ -174,7 +171,7 @@ impl EndorsementRequest {
 }
 
 impl EndorsementText {
-    fn read(mut reader: MemberReader<'_, '_>) -> Result<Self, Error> {
+    fn read(mut reader: MemberReader<'_, '_>) -> Result<Self> {
         let signed = Self {
             device: DeviceId::parse(reader.str("deviceId")?)?,
             possession: read_signature(reader.str("possession")?)?,

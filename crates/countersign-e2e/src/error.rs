@@ -4,6 +4,8 @@ use super::bundle::DeviceId;
 use countersign_protocol::json::JsonError;
 use countersign_protocol::reader::InvalidMember;
 
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("the system gave no random bytes, without which nothing can be encrypted; try again")]

@@ -9,13 +9,13 @@ use serde_json::{Map, Value, json};
 
 use super::bundle::DeviceId;
 use super::encoding::encode;
-use super::error::Error;
+use super::error::Result;
 use super::random::{RandomSource, draw};
 use super::trust::{DeviceTrust, MAX_DEVICES, TrustedDevice};
 use countersign_protocol::artifact::MAX_WORD_CHARS;
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{ApproverId, TextId as _};
-use countersign_protocol::reader::{InvalidMember, MemberReader};
+use countersign_protocol::reader::{MemberReader, ReadResult};
 
 /// The extension that holds the text behind `repoRef`.
 pub const REPOSITORY: &str = "countersign.repository";
@@ -29,7 +29,7 @@ pub fn hide_repository(
     members: &mut Map<String, Value>,
     text: &str,
     random: &mut impl RandomSource,
-) -> Result<(), Error> {
+) -> Result<()> {
     let salt = encode(draw::<16>(random)?.as_slice());
     members.insert("repoRef".into(), hash_of(&salt, text).into());
     insert(members, REPOSITORY, json!({ "salt": salt, "text": text }));
@@ -60,7 +60,7 @@ pub(super) fn insert(members: &mut Map<String, Value>, name: &str, value: Value)
 pub(super) fn read_repository(
     extensions: &mut Option<MemberReader<'_, '_>>,
     repo_ref: &str,
-) -> Result<Result<Option<String>, &'static str>, InvalidMember> {
+) -> ReadResult<Result<Option<String>, &'static str>> {
     let Some(mut hidden) = extension(extensions, REPOSITORY)? else {
         return Ok(Ok(None));
     };
@@ -75,7 +75,7 @@ pub(super) fn read_repository(
 
 pub(super) fn read_devices(
     extensions: &mut Option<MemberReader<'_, '_>>,
-) -> Result<NamedDevices, InvalidMember> {
+) -> ReadResult<NamedDevices> {
     let (Some(named), Some(extensions)) = (extension(extensions, DEVICES)?, extensions) else {
         return Ok(NamedDevices::new());
     };
@@ -94,7 +94,7 @@ pub(super) fn read_devices(
 pub(super) fn extension<'n, 'a>(
     extensions: &mut Option<MemberReader<'n, 'a>>,
     name: &'static str,
-) -> Result<Option<MemberReader<'n, 'a>>, InvalidMember> {
+) -> ReadResult<Option<MemberReader<'n, 'a>>> {
     let extensions = extensions.as_mut();
     extensions.map_or(Ok(None), |extensions| extensions.optional_inner(name))
 }

@@ -1,14 +1,12 @@
 //! What a person adds to a decision: a reason, the requested action that was chosen, a grant. Our clients encrypt it to the
 //! enforcer, because the gateway reads decisions; the decision's signature covers it either way.
 
-use std::fmt;
-
 use serde_json::json;
 use zeroize::Zeroizing;
 
 use super::bundle::DeviceId;
 use super::encoding::{canonical_text, parse_canonical};
-use super::error::Error;
+use super::error::{Error, Result};
 use super::grant::{GrantMatch, WantedGrant};
 use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 use super::pairing::PinnedEnforcer;
@@ -18,6 +16,7 @@ use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{EnforcerId, RequestId};
 use countersign_protocol::json::JsonNode;
 use countersign_protocol::reader::MemberReader;
+use countersign_protocol::redacted;
 use countersign_protocol::text::is_longer;
 
 const HINTS: &str = "policyHints";
@@ -32,11 +31,7 @@ pub struct ArtifactHints {
     pub grant: Option<GrantMatch>,
 }
 
-impl fmt::Debug for ArtifactHints {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hints(redacted)")
-    }
-}
+redacted! { ArtifactHints = "Hints(redacted)" }
 
 /// Hints as an enforcer reads them: a grant that is not understood is told apart from none.
 #[derive(Debug, Default)]
@@ -76,7 +71,7 @@ impl ArtifactHints {
         keys: &DeviceKeys,
         enforcer: &PinnedEnforcer,
         random: &mut impl RandomSource,
-    ) -> Result<serde_json::Value, Error> {
+    ) -> Result<serde_json::Value> {
         let mut members = json!({});
         if let Some(reason) = self.reason.as_deref() {
             if is_longer(reason, MAX_REASON_CHARS) {
@@ -106,7 +101,7 @@ impl ArtifactHints {
         Ok(json!({"sealed": sealed.to_json()}))
     }
 
-    fn read(node: &JsonNode<'_>) -> Result<ReadHints, Error> {
+    fn read(node: &JsonNode<'_>) -> Result<ReadHints> {
         let mut reader = MemberReader::named(HINTS, node)?;
         let reason = reader.optional_bounded_str("reason", MAX_REASON_CHARS)?;
         let action_id = reader.optional_bounded_str("actionId", MAX_ACTION_CHARS)?;
@@ -136,7 +131,7 @@ impl ArtifactHints {
         context: &HintsContext<'_>,
         keys: &EnforcerKeys,
         sender: &EncryptionKey,
-    ) -> Result<ReadHints, Error> {
+    ) -> Result<ReadHints> {
         let mut reader = MemberReader::named(HINTS, node)?;
         let Some(sealed) = reader.optional("sealed") else {
             return Self::read(node);

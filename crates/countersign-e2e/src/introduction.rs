@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::bundle::{DeviceId, is_label, read_label};
 use super::encoding::{canonical_text, parse, versioned};
-use super::error::Error;
+use super::error::{Error, Result};
 use super::keys::{DeviceKeys, EncryptionKey};
 use super::pairing::PinnedEnforcer;
 use super::statement::read_signature;
@@ -43,7 +43,7 @@ impl Introduction {
         (enforcer, label): (&PinnedEnforcer, Option<&str>),
         at: Timestamp,
         by: DeviceId,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let mut members = json!({
             "v": 1,
             "statement": INTRODUCE,
@@ -61,7 +61,7 @@ impl Introduction {
         Self::parse(&parse(INTRODUCTION, text.as_bytes())?)
     }
 
-    pub fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
+    pub fn parse(node: &JsonNode<'_>) -> Result<Self> {
         let mut reader = versioned(INTRODUCTION, node)?;
         reader.one_of("statement", &[INTRODUCE])?;
         let key = reader.str("x25519")?;
@@ -82,7 +82,7 @@ impl Introduction {
         Ok(introduction)
     }
 
-    pub fn sign(self, keys: &DeviceKeys) -> Result<SignedIntroduction, Error> {
+    pub fn sign(self, keys: &DeviceKeys) -> Result<SignedIntroduction> {
         let signature = keys.sign(self.text.as_bytes())?;
         let introduction = self;
         Ok(SignedIntroduction {
@@ -108,17 +108,11 @@ impl Introduction {
         self.label.as_deref()
     }
 
-    pub fn at(&self) -> Timestamp {
-        self.at
-    }
-
-    pub fn by(&self) -> DeviceId {
-        self.by
-    }
-
-    /// The canonical text.
-    pub fn text(&self) -> &str {
-        &self.text
+    getters! {
+        pub copy at: Timestamp;
+        pub copy by: DeviceId;
+        /// The canonical text.
+        pub ref text: str;
     }
 }
 
@@ -130,7 +124,7 @@ pub struct SignedIntroduction {
 }
 
 impl SignedIntroduction {
-    pub fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
+    pub fn parse(node: &JsonNode<'_>) -> Result<Self> {
         let mut reader = MemberReader::named(SIGNED_INTRODUCTION, node)?;
         let statement = reader.nested("statement")?;
         let signature = reader.str("signature")?;
@@ -152,7 +146,7 @@ impl SignedIntroduction {
     }
 
     /// The enforcer, if a device in force has introduced it to the devices of this approver.
-    pub fn accept(&self, trust: &DeviceTrust) -> Result<&PinnedEnforcer, Error> {
+    pub fn accept(&self, trust: &DeviceTrust) -> Result<&PinnedEnforcer> {
         let introduction = &self.introduction;
         if introduction.tenant != *trust.tenant() || introduction.approver != *trust.approver() {
             return Err(Error::OtherApprover);

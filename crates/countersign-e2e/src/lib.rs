@@ -18,6 +18,9 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod getters;
+
 mod accept;
 mod artifact;
 mod bundle;

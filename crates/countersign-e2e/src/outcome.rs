@@ -13,13 +13,14 @@ use serde_json::{Map, Value, json};
 
 use super::artifact::PlainArtifact;
 use super::encoding::{self, canonical_text, parse, parse_canonical, read_version};
-use super::error::Error;
+use super::error::{Error, Result};
 use super::extensions::{extension, insert};
 use super::random::{RandomSource, draw};
 use countersign_protocol::canonical::{Sha256Hex, canonical_without};
 use countersign_protocol::id::{EnforcerId, RequestId, TenantId};
 use countersign_protocol::json::{JsonNode, JsonValue};
-use countersign_protocol::reader::{InvalidMember, MemberReader};
+use countersign_protocol::reader::{MemberReader, ReadResult};
+use countersign_protocol::redacted;
 use countersign_protocol::signature::{PublicKey, Signature};
 use countersign_protocol::timestamp::Timestamp;
 use countersign_protocol::words;
@@ -107,7 +108,7 @@ pub struct OutcomeStatement {
 }
 
 impl OutcomeStatement {
-    fn to_text(&self) -> Result<String, Error> {
+    fn to_text(&self) -> Result<String> {
         let (outcome, cause) = self.effect.words();
         let decisions: Vec<_> = self.decisions.iter().map(ToString::to_string).collect();
         let members = json!({
@@ -130,7 +131,7 @@ impl OutcomeStatement {
         canonical_text(STATEMENT, &members)
     }
 
-    fn parse(bytes: &[u8]) -> Result<Self, Error> {
+    fn parse(bytes: &[u8]) -> Result<Self> {
         let node = parse_canonical(STATEMENT, bytes)?;
         let mut statement = MemberReader::named(STATEMENT, &node)?;
         let mut predicate = statement.inner("predicate")?;
@@ -167,7 +168,7 @@ impl OutcomeStatement {
 pub struct OutcomeKey(SigningKey);
 
 impl OutcomeKey {
-    pub fn generate(random: &mut impl RandomSource) -> Result<Self, Error> {
+    pub fn generate(random: &mut impl RandomSource) -> Result<Self> {
         Ok(Self(SigningKey::from_bytes(&*draw(random)?)))
     }
 
@@ -178,7 +179,7 @@ impl OutcomeKey {
     }
 
     /// Signs the statement; returns the DSSE envelope.
-    pub fn sign(&self, statement: &OutcomeStatement) -> Result<String, Error> {
+    pub fn sign(&self, statement: &OutcomeStatement) -> Result<String> {
         let payload = statement.to_text()?;
         let signature = self.0.sign(&signed_bytes(payload.as_bytes())).to_bytes();
         let envelope = json!({
@@ -190,11 +191,7 @@ impl OutcomeKey {
     }
 }
 
-impl fmt::Debug for OutcomeKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OutcomeKey(redacted)")
-    }
-}
+redacted! { OutcomeKey = "OutcomeKey(redacted)" }
 
 /// DSSE's pre-authentication encoding.
 fn signed_bytes(payload: &[u8]) -> Vec<u8> {
@@ -206,7 +203,7 @@ fn signed_bytes(payload: &[u8]) -> Vec<u8> {
 /// The key named in an artifact. `None` for a version that this program does not know.
 pub(super) fn read_key(
     extensions: &mut Option<MemberReader<'_, '_>>,
-) -> Result<Option<PublicKey>, InvalidMember> {
+) -> ReadResult<Option<PublicKey>> {
     let Some(mut named) = extension(extensions, OUTCOME)? else {
         return Ok(None);
     };
@@ -227,7 +224,7 @@ pub fn verify_outcome(
     tenant: &TenantId,
     enforcer: &EnforcerId,
     decision: &JsonNode<'_>,
-) -> Result<OutcomeStatement, Error> {
+) -> Result<OutcomeStatement> {
     let key = artifact.outcome_key().ok_or(Error::NoOutcomeKey)?;
     let node = parse(ENVELOPE, envelope.as_bytes())?;
     let (payload, signature) = read_envelope(&node)?;
@@ -251,7 +248,7 @@ pub fn verify_outcome(
     }
 }
 
-fn read_envelope(node: &JsonNode<'_>) -> Result<(Vec<u8>, Signature), InvalidMember> {
+fn read_envelope(node: &JsonNode<'_>) -> ReadResult<(Vec<u8>, Signature)> {
     let mut envelope = MemberReader::named(ENVELOPE, node)?;
     envelope.constant("payloadType", PAYLOAD_TYPE)?;
     let payload = STANDARD.decode(envelope.bounded_str("payload", 1, MAX_PAYLOAD_CHARS)?);

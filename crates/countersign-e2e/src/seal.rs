@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 
 use super::bundle::DeviceId;
 use super::encoding::{self, canonical_text};
-use super::error::Error;
+use super::error::{Error, Result};
 use super::keys::{DecryptionKey, EncryptionKey};
 use super::random::{EphemeralSeed, RandomSource, draw};
 use countersign_protocol::json::JsonNode;
@@ -79,7 +79,7 @@ pub struct Ciphertext {
 }
 
 impl Ciphertext {
-    pub fn parse(purpose: SealPurpose, node: &JsonNode<'_>) -> Result<Self, Error> {
+    pub fn parse(purpose: SealPurpose, node: &JsonNode<'_>) -> Result<Self> {
         let mut reader = MemberReader::named(CIPHERTEXT, node)?;
         reader.constant("alg", ALGORITHM)?;
         reader.constant("enc", CONTENT_ALGORITHM)?;
@@ -100,7 +100,7 @@ impl Ciphertext {
         }
         let wrapped = |node| WrappedKey::read(purpose, reader.item("recipients", node)?);
         let recipients = list.iter().map(wrapped);
-        let recipients: Vec<_> = recipients.collect::<Result<_, Error>>()?;
+        let recipients: Vec<_> = recipients.collect::<Result<_>>()?;
         let mut names = BTreeSet::new();
         if !recipients.iter().all(|it| names.insert(&it.recipient)) {
             return Err(Error::RepeatedRecipient);
@@ -115,7 +115,7 @@ impl Ciphertext {
     }
 
     /// As canonical JSON.
-    pub fn to_text(&self) -> Result<String, Error> {
+    pub fn to_text(&self) -> Result<String> {
         canonical_text(CIPHERTEXT, &self.to_json())
     }
 
@@ -139,7 +139,7 @@ impl Ciphertext {
 }
 
 impl WrappedKey {
-    fn read(purpose: SealPurpose, mut reader: MemberReader<'_, '_>) -> Result<Self, Error> {
+    fn read(purpose: SealPurpose, mut reader: MemberReader<'_, '_>) -> Result<Self> {
         let mut text = |name| reader.str(name);
         let wrapped = Self {
             recipient: text(purpose.recipient())?.to_owned(),
@@ -167,7 +167,7 @@ fn content_data(
     purpose: SealPurpose,
     context: &serde_json::Value,
     recipients: &[WrappedKey],
-) -> Result<String, Error> {
+) -> Result<String> {
     let mut members = context.clone();
     members["recipients"] = recipients_json(purpose, recipients);
     canonical_text(CIPHERTEXT, &members)
@@ -181,7 +181,7 @@ pub(super) fn seal(
     context: &serde_json::Value,
     plaintext: &[u8],
     random: &mut impl RandomSource,
-) -> Result<Ciphertext, Error> {
+) -> Result<Ciphertext> {
     if recipients.is_empty() {
         return Err(Error::NoRecipients);
     }
@@ -213,7 +213,7 @@ pub(super) fn seal(
             key: wrapped.try_into().map_err(|_| Error::Encryption)?,
         })
     };
-    let recipients: Vec<_> = recipients.iter().map(wrap).collect::<Result<_, Error>>()?;
+    let recipients: Vec<_> = recipients.iter().map(wrap).collect::<Result<_>>()?;
     let content_data = content_data(purpose, context, &recipients)?;
     let payload = Payload {
         msg: plaintext,
@@ -237,7 +237,7 @@ pub(super) fn open(
     own: &DecryptionKey,
     sender: &EncryptionKey,
     context: &serde_json::Value,
-) -> Result<Zeroizing<Vec<u8>>, Error> {
+) -> Result<Zeroizing<Vec<u8>>> {
     let purpose = ciphertext.purpose;
     let mut recipients = ciphertext.recipients.iter();
     let wrapped = recipients.find(|wrapped| wrapped.recipient == own_name);

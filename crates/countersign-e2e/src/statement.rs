@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::bundle::{DeviceBundle, DeviceId};
 use super::encoding::{self, canonical_text, parse, versioned};
-use super::error::Error;
+use super::error::{Error, Result};
 use super::keys::DeviceKeys;
 use super::trust::MAX_DEVICES;
 use countersign_protocol::canonical::canonical;
@@ -50,7 +50,7 @@ impl DeviceStatement {
         change: &StatementChange,
         at: Timestamp,
         by: DeviceId,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let mut members = members(tenant, approver, at, by);
         match change {
             StatementChange::Add(bundle) => {
@@ -73,7 +73,7 @@ impl DeviceStatement {
         keeps: &BTreeSet<DeviceId>,
         at: Timestamp,
         by: DeviceId,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let mut members = members(tenant, approver, at, by);
         members["statement"] = REVOKE.into();
         members["deviceId"] = device.to_string().into();
@@ -82,12 +82,12 @@ impl DeviceStatement {
         Self::of_members(&members)
     }
 
-    fn of_members(members: &Value) -> Result<Self, Error> {
+    fn of_members(members: &Value) -> Result<Self> {
         let text = canonical_text(STATEMENT, members)?;
         Self::parse(&parse(STATEMENT, text.as_bytes())?)
     }
 
-    pub fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
+    pub fn parse(node: &JsonNode<'_>) -> Result<Self> {
         let mut reader = versioned(STATEMENT, node)?;
         let (change, keeps) = if reader.one_of("statement", &[ADD, REVOKE])? == ADD {
             let bundle = reader.str("bundle")?;
@@ -119,37 +119,25 @@ impl DeviceStatement {
     }
 
     /// By the device in force, and by a new device to show that it has the keys of its bundle.
-    pub fn sign(&self, keys: &DeviceKeys) -> Result<Signature, Error> {
+    pub fn sign(&self, keys: &DeviceKeys) -> Result<Signature> {
         keys.sign(self.text.as_bytes())
     }
 
-    pub fn tenant(&self) -> &TenantId {
-        &self.tenant
-    }
-
-    pub fn approver(&self) -> &ApproverId {
-        &self.approver
-    }
-
-    pub fn change(&self) -> &StatementChange {
-        &self.change
+    getters! {
+        pub ref tenant: TenantId;
+        pub ref approver: ApproverId;
+        pub ref change: StatementChange;
     }
 
     pub fn keeps(&self) -> Option<&BTreeSet<DeviceId>> {
         self.keeps.as_ref()
     }
 
-    pub fn at(&self) -> Timestamp {
-        self.at
-    }
-
-    pub fn by(&self) -> DeviceId {
-        self.by
-    }
-
-    /// The canonical text.
-    pub fn text(&self) -> &str {
-        &self.text
+    getters! {
+        pub copy at: Timestamp;
+        pub copy by: DeviceId;
+        /// The canonical text.
+        pub ref text: str;
     }
 }
 
@@ -195,7 +183,7 @@ impl SignedStatement {
         }
     }
 
-    pub fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
+    pub fn parse(node: &JsonNode<'_>) -> Result<Self> {
         let mut reader = MemberReader::named(SIGNED, node)?;
         let statement = reader.nested("statement")?;
         let signature = reader.str("signature")?;
@@ -236,7 +224,7 @@ impl SignedStatement {
     }
 }
 
-pub(super) fn read_signature(text: &str) -> Result<Signature, Error> {
+pub(super) fn read_signature(text: &str) -> Result<Signature> {
     let what = SIGNATURE;
     let bytes: [u8; 64] = encoding::decode_array(what, text)?;
     let expected = 64;

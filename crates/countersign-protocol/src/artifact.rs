@@ -3,11 +3,11 @@
 
 use super::canonical::{Sha256Hex, canonical_without};
 use super::envelope::IncomingEnvelope;
-use super::error::Error;
+use super::error::{Error, Result};
 use super::extensions::check_extensions;
 use super::id::{RequestId, TextId, is_uuid_or_ulid};
 use super::json::JsonNode;
-use super::reader::{InvalidMember, MemberReader};
+use super::reader::{InvalidMember, MemberReader, ReadResult};
 use super::routing::{RoutingMetadata, RoutingTarget};
 use super::timestamp::Timestamp;
 use super::words::words;
@@ -62,10 +62,7 @@ pub fn is_sealed(body: &JsonNode<'_>) -> bool {
         .is_some_and(|object| object.get("ciphertext").is_some())
 }
 
-pub fn parse(
-    envelope: &IncomingEnvelope<'_, '_>,
-    rules: &ArtifactRules,
-) -> Result<Submission, Error> {
+pub fn parse(envelope: &IncomingEnvelope<'_, '_>, rules: &ArtifactRules) -> Result<Submission> {
     let submission = if is_sealed(envelope.body) {
         parse_sealed(envelope, rules)?
     } else {
@@ -75,10 +72,7 @@ pub fn parse(
     Ok(submission)
 }
 
-fn parse_sealed(
-    envelope: &IncomingEnvelope<'_, '_>,
-    rules: &ArtifactRules,
-) -> Result<Submission, Error> {
+fn parse_sealed(envelope: &IncomingEnvelope<'_, '_>, rules: &ArtifactRules) -> Result<Submission> {
     let mut body = MemberReader::new(envelope.body, "/body")?;
     let artifact_type = body.bounded_str("artifactType", 1, MAX_WORD_CHARS)?;
     let artifact_hash = body.hash("artifactHash")?;
@@ -122,9 +116,7 @@ fn parse_sealed(
 }
 
 /// Checks a ciphertext and returns its data. Further members are not checked.
-pub(super) fn check_ciphertext<'n>(
-    mut sealed: MemberReader<'n, '_>,
-) -> Result<&'n str, InvalidMember> {
+pub(super) fn check_ciphertext<'n>(mut sealed: MemberReader<'n, '_>) -> ReadResult<&'n str> {
     sealed.str("alg")?;
     for name in ["nonce", "tag", "aad"] {
         sealed.optional_str(name)?;
@@ -132,10 +124,7 @@ pub(super) fn check_ciphertext<'n>(
     sealed.str("data")
 }
 
-fn parse_open(
-    envelope: &IncomingEnvelope<'_, '_>,
-    rules: &ArtifactRules,
-) -> Result<Submission, Error> {
+fn parse_open(envelope: &IncomingEnvelope<'_, '_>, rules: &ArtifactRules) -> Result<Submission> {
     let (artifact, payload_bytes) = read_open(envelope, rules).map_err(Error::InvalidArtifact)?;
     if payload_bytes > rules.max_payload {
         return Err(Error::PayloadTooLarge {
@@ -160,7 +149,7 @@ fn parse_open(
 fn read_open(
     envelope: &IncomingEnvelope<'_, '_>,
     rules: &ArtifactRules,
-) -> Result<(Submission, usize), InvalidMember> {
+) -> ReadResult<(Submission, usize)> {
     let mut body = MemberReader::new(envelope.body, "/body")?;
     if body.object().get("requestId").is_none() && body.object().get("payload").is_none() {
         // Neither form; most likely a sealed artifact without its ciphertext.
@@ -205,7 +194,7 @@ fn read_open(
     Ok((artifact, payload_bytes))
 }
 
-fn check_lifetime(expires_at: Timestamp, rules: &ArtifactRules) -> Result<(), InvalidMember> {
+fn check_lifetime(expires_at: Timestamp, rules: &ArtifactRules) -> ReadResult<()> {
     if expires_at <= rules.latest_expiry {
         return Ok(());
     }

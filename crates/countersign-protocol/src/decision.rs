@@ -2,9 +2,9 @@
 
 use super::canonical::{Sha256Hex, canonical_without};
 use super::envelope::IncomingEnvelope;
-use super::error::Error;
+use super::error::{Error, Result};
 use super::id::{RequestId, SignerKeyId};
-use super::reader::{InvalidMember, MemberReader};
+use super::reader::{MemberReader, ReadResult};
 use super::signature::{PublicKey, Signature};
 use super::timestamp::Timestamp;
 use super::words::words;
@@ -53,7 +53,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    pub fn parse(envelope: &IncomingEnvelope<'_, '_>) -> Result<Self, InvalidMember> {
+    pub fn parse(envelope: &IncomingEnvelope<'_, '_>) -> ReadResult<Self> {
         let mut body = MemberReader::new(envelope.body, "/body")?;
         let full = body.object().get("sigAlg").is_some();
         let mut repo_ref = None;
@@ -191,7 +191,7 @@ pub fn judge_signature(
     keys: &[SigningKey],
     verify: Verify,
     now: Timestamp,
-) -> Result<SignatureTrust, Error> {
+) -> Result<SignatureTrust> {
     match verify {
         Verify::Off => return Ok(SignatureTrust::Unchecked),
         Verify::Registered if keys.is_empty() => return Ok(SignatureTrust::Unregistered),

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::id::{ApproverId, EnforcerId, MessageId, RequestId};
 use super::json::JsonNode;
-use super::reader::{InvalidMember, MemberReader, NONEMPTY_EXPECTED, nonempty};
+use super::reader::{InvalidMember, MemberReader, NONEMPTY_EXPECTED, ReadResult, nonempty};
 use super::timestamp::Timestamp;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -43,14 +43,14 @@ pub struct IncomingEnvelope<'n, 'a> {
 }
 
 impl<'n, 'a> IncomingEnvelope<'n, 'a> {
-    pub fn parse(node: &'n JsonNode<'a>, msg_type: &'static str) -> Result<Self, InvalidMember> {
+    pub fn parse(node: &'n JsonNode<'a>, msg_type: &'static str) -> ReadResult<Self> {
         Self::parse_one_of(node, &[msg_type]).map(|(_, envelope)| envelope)
     }
 
     pub fn parse_one_of(
         node: &'n JsonNode<'a>,
         allowed: &[&'static str],
-    ) -> Result<(&'static str, Self), InvalidMember> {
+    ) -> ReadResult<(&'static str, Self)> {
         let mut reader = MemberReader::new(node, "")?;
         reader.optional_parsed("msgId", NONEMPTY_EXPECTED, nonempty)?;
         let msg_type = reader.one_of("msgType", allowed)?;
@@ -72,7 +72,7 @@ impl<'n, 'a> IncomingEnvelope<'n, 'a> {
     }
 
     /// Checks that the envelope names the same exchange as the path or body.
-    pub fn expect_request(&self, request_id: &RequestId) -> Result<(), InvalidMember> {
+    pub fn expect_request(&self, request_id: &RequestId) -> ReadResult<()> {
         if self.request_id == *request_id {
             return Ok(());
         }
@@ -81,7 +81,7 @@ impl<'n, 'a> IncomingEnvelope<'n, 'a> {
     }
 
     /// Checks that an `expiresAt` on the envelope is the body's.
-    pub fn expect_expiry(&self, expires_at: Timestamp) -> Result<(), InvalidMember> {
+    pub fn expect_expiry(&self, expires_at: Timestamp) -> ReadResult<()> {
         match self.expires_at {
             Some(at) if at != expires_at => Err(InvalidMember::shape(
                 "/expiresAt",
@@ -92,7 +92,7 @@ impl<'n, 'a> IncomingEnvelope<'n, 'a> {
     }
 }
 
-fn parse_sender(mut reader: MemberReader<'_, '_>) -> Result<EnvelopeSender, InvalidMember> {
+fn parse_sender(mut reader: MemberReader<'_, '_>) -> ReadResult<EnvelopeSender> {
     let sender = EnvelopeSender {
         enforcer_id: reader.optional_id("enforcerId")?,
         approver_id: reader.optional_id("approverId")?,
@@ -102,7 +102,7 @@ fn parse_sender(mut reader: MemberReader<'_, '_>) -> Result<EnvelopeSender, Inva
     Ok(sender)
 }
 
-fn parse_recipient(mut reader: MemberReader<'_, '_>) -> Result<EnvelopeRecipient, InvalidMember> {
+fn parse_recipient(mut reader: MemberReader<'_, '_>) -> ReadResult<EnvelopeRecipient> {
     let recipient = EnvelopeRecipient {
         enforcer_id: reader.optional_id("enforcerId")?,
         approver_id: reader.optional_id("approverId")?,

@@ -13,8 +13,10 @@ use serde_json::{Map, Value, json};
 pub use self::code::{Code, CodeNames};
 pub use self::device::DeviceError;
 pub use self::notification::NotificationError;
+use super::invalid::{InvalidMember, MemberFault, clip};
 use super::json::{JsonError, JsonProblem};
-use super::reader::{InvalidMember, MemberFault, clip};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {

@@ -2,7 +2,7 @@
 
 use super::decision::Verdict;
 use super::json::{JsonNode, JsonValue};
-use super::reader::{InvalidMember, MemberReader};
+use super::reader::{InvalidMember, MemberReader, ReadResult};
 
 pub const MAX_ACTIONS: usize = 5;
 
@@ -10,7 +10,7 @@ pub const MAX_ACTIONS: usize = 5;
 pub(super) fn check_extensions(
     extensions: &MemberReader<'_, '_>,
     requested_actions: &str,
-) -> Result<(), InvalidMember> {
+) -> ReadResult<()> {
     check_namespaced(extensions)?;
     match extensions.object().get(requested_actions) {
         Some(actions) => check_requested_actions(actions, &extensions.at(requested_actions)),
@@ -18,7 +18,7 @@ pub(super) fn check_extensions(
     }
 }
 
-pub(super) fn check_namespaced(extensions: &MemberReader<'_, '_>) -> Result<(), InvalidMember> {
+pub(super) fn check_namespaced(extensions: &MemberReader<'_, '_>) -> ReadResult<()> {
     let mut members = extensions.object().iter();
     match members.find(|member| !member.name.contains('.')) {
         None => Ok(()),
@@ -26,7 +26,7 @@ pub(super) fn check_namespaced(extensions: &MemberReader<'_, '_>) -> Result<(), 
     }
 }
 
-fn check_requested_actions(node: &JsonNode<'_>, pointer: &str) -> Result<(), InvalidMember> {
+fn check_requested_actions(node: &JsonNode<'_>, pointer: &str) -> ReadResult<()> {
     let mut extension = MemberReader::new(node, pointer)?;
     let version = extension.required("version", "1")?;
     // 1.0 is the same JSON number as 1.
@@ -47,7 +47,7 @@ fn check_requested_actions(node: &JsonNode<'_>, pointer: &str) -> Result<(), Inv
     extension.finish()
 }
 
-fn check_action<'n>(node: &'n JsonNode<'_>, pointer: &str) -> Result<&'n str, InvalidMember> {
+fn check_action<'n>(node: &'n JsonNode<'_>, pointer: &str) -> ReadResult<&'n str> {
     let mut action = MemberReader::new(node, pointer)?;
     let id = action.nonempty_str("id")?;
     action.nonempty_str("caption")?;

@@ -3,10 +3,10 @@
 
 use time::Duration;
 
-use super::error::Error;
+use super::error::{Error, Result};
 use super::id::{ApproverId, SignerKeyId, TenantId};
 use super::json::JsonNode;
-use super::reader::{InvalidMember, MemberReader};
+use super::reader::{InvalidMember, MemberReader, ReadResult};
 use super::signature::{PublicKey, Signature};
 use super::timestamp::Timestamp;
 
@@ -27,7 +27,7 @@ pub struct KeyProof {
 
 impl KeyProof {
     /// Reads the member `proof` of a registration.
-    pub fn parse(node: &JsonNode<'_>) -> Result<Self, InvalidMember> {
+    pub fn parse(node: &JsonNode<'_>) -> ReadResult<Self> {
         let mut reader = MemberReader::new(node, "/proof")?;
         let (min, max) = NONCE_CHARS;
         let nonce = reader.bounded_str("nonce", min, max)?.to_owned();
@@ -56,7 +56,7 @@ impl KeyProof {
         approver: &ApproverId,
         key: (&SignerKeyId, &PublicKey),
         now: Timestamp,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         if (now.inner() - self.created_at.inner()).abs() > PROOF_LIFETIME {
             let expected = "a time within 5 minutes of the gateway's clock";
             return Err(InvalidMember::timestamp("/proof/createdAt", expected).into());

@@ -1,17 +1,15 @@
 //! Notifications of approvers: where they are sent, and what is said. Nothing of a request is: only that something waits.
 
-use std::fmt;
-
 use base64::Engine as _;
-use base64::alphabet::URL_SAFE;
-use base64::engine::DecodePaddingMode;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::id::ApproverId;
 use super::json::JsonNode;
-use super::reader::{InvalidMember, MemberReader};
+use super::lenient::BASE64URL;
+use super::reader::{MemberReader, ReadResult};
+use super::redacted::redacted;
 use super::timestamp::Timestamp;
 use super::words::words;
 
@@ -26,12 +24,6 @@ const SECRET_EXPECTED: &str = "whsec_ and 24 to 64 bytes in base64, or nothing t
 /// How the secret of a webhook is spelled, as Standard Webhooks say.
 const SECRET_PREFIX: &str = "whsec_";
 const SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
-
-/// Browsers leave the padding out; programs may not.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
-    &URL_SAFE,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
 
 words! {
     NotificationKind {
@@ -49,6 +41,8 @@ words! {
         Stale = "stale",
     }
 }
+
+redacted! { TargetUrl = "(redacted)", WebhookSecret = "(redacted)", PushKeys = "(redacted)" }
 
 /// An absolute `https:` or `http:` URL without credentials and fragment. It is a capability, and never printed.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -90,12 +84,6 @@ impl TargetUrl {
     }
 }
 
-impl fmt::Debug for TargetUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(redacted)")
-    }
-}
-
 /// The key that a webhook's body is signed with.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
@@ -123,23 +111,11 @@ impl WebhookSecret {
     }
 }
 
-impl fmt::Debug for WebhookSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(redacted)")
-    }
-}
-
 /// The keys of a browser's subscription (RFC 8291): a point of P-256, and a secret that authenticates.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct PushKeys {
     pub p256dh: Vec<u8>,
     pub auth: Vec<u8>,
-}
-
-impl fmt::Debug for PushKeys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(redacted)")
-    }
 }
 
 /// A target that an approver wants to be notified at.
@@ -180,7 +156,7 @@ impl NewNotification {
         }
     }
 
-    pub fn parse(document: &JsonNode<'_>) -> Result<Self, InvalidMember> {
+    pub fn parse(document: &JsonNode<'_>) -> ReadResult<Self> {
         let mut reader = MemberReader::new(document, "")?;
         let kind = reader.parsed("kind", "webpush or webhook", NotificationKind::parse)?;
         let new = match kind {
@@ -199,9 +175,9 @@ impl NewNotification {
     }
 }
 
-fn push_keys(mut keys: MemberReader<'_, '_>) -> Result<PushKeys, InvalidMember> {
+fn push_keys(mut keys: MemberReader<'_, '_>) -> ReadResult<PushKeys> {
     let point = "65 bytes in base64url: an uncompressed point of P-256";
-    let decode = |text: &str| LENIENT.decode(text).ok();
+    let decode = |text: &str| BASE64URL.decode(text).ok();
     let read = PushKeys {
         p256dh: keys.parsed("p256dh", point, |text| {
             decode(text).filter(|key| key.len() == 65 && key.first() == Some(&4))

@@ -9,10 +9,10 @@ pub use self::life::{
 use super::artifact::{Form, check_ciphertext, is_sealed};
 use super::canonical::{Sha256Hex, canonical_without};
 use super::envelope::IncomingEnvelope;
-use super::error::Error;
+use super::error::{Error, Result};
 use super::extensions::check_namespaced;
 use super::id::{RequestId, SessionId, is_uuid_or_ulid};
-use super::reader::{InvalidMember, MemberReader, child};
+use super::reader::{InvalidMember, MemberReader, ReadResult, child};
 use super::timestamp::Timestamp;
 use super::words::words;
 
@@ -57,10 +57,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    pub fn parse(
-        envelope: &IncomingEnvelope<'_, '_>,
-        rules: &PromptRules<'_>,
-    ) -> Result<Self, Error> {
+    pub fn parse(envelope: &IncomingEnvelope<'_, '_>, rules: &PromptRules<'_>) -> Result<Self> {
         let mut body = MemberReader::new(envelope.body, "/body")?;
         let request_id: RequestId = body.id("requestId")?;
         if !is_uuid_or_ulid(request_id.as_str()) {
@@ -126,7 +123,7 @@ impl Prompt {
 fn read_expiry(
     extensions: &MemberReader<'_, '_>,
     rules: &PromptRules<'_>,
-) -> Result<Option<Timestamp>, InvalidMember> {
+) -> ReadResult<Option<Timestamp>> {
     check_namespaced(extensions)?;
     let pointer = extensions.at(rules.extension);
     match extensions.object().get(rules.extension) {
@@ -146,7 +143,7 @@ pub struct SentAck {
 }
 
 impl SentAck {
-    pub fn parse(envelope: &IncomingEnvelope<'_, '_>) -> Result<Self, InvalidMember> {
+    pub fn parse(envelope: &IncomingEnvelope<'_, '_>) -> ReadResult<Self> {
         let mut body = MemberReader::new(envelope.body, "/body")?;
         let request_id = body.id("requestId")?;
         envelope.expect_request(&request_id)?;

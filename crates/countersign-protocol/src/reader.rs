@@ -2,19 +2,15 @@
 //! names the member by its JSON Pointer and says what was expected there.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use super::canonical::Sha256Hex;
 use super::id::{ID_EXPECTED, TextId};
+pub use super::invalid::{InvalidMember, MemberFault, ReadResult, child};
 use super::json::{JsonNode, JsonObject, JsonValue};
 use super::signature::Signature;
-use super::text::{escape_invisible, is_control_or_bidi, is_longer};
+use super::text::{is_control_or_bidi, is_longer};
 use super::timestamp::Timestamp;
 use super::words::Word;
-
-/// Longest pointer shown to a caller: member names are the caller's own and may be as long as the
-/// body.
-const MAX_POINTER_CHARS: usize = 512;
 
 const HASH_EXPECTED: &str = "64 lowercase hexadecimal characters";
 const TIME_EXPECTED: &str = "an RFC 3339 date-time";
@@ -28,71 +24,6 @@ fn object<'n, 'a>(node: &'n JsonNode<'a>) -> Option<&'n JsonNode<'a>> {
     node.as_object().map(|_| node)
 }
 
-pub(super) fn clip(pointer: &str) -> String {
-    pointer.chars().take(MAX_POINTER_CHARS).collect()
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemberFault {
-    /// Missing, of the wrong type, out of range, or unknown.
-    Shape,
-    Timestamp,
-    Unsupported,
-}
-
-/// A member that does not conform.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidMember {
-    /// The name of the document, if its reader was given one.
-    pub document: &'static str,
-    pub pointer: String,
-    pub expected: Cow<'static, str>,
-    pub fault: MemberFault,
-}
-
-impl InvalidMember {
-    pub fn shape(pointer: impl Into<String>, expected: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            document: "",
-            pointer: pointer.into(),
-            expected: expected.into(),
-            fault: MemberFault::Shape,
-        }
-    }
-
-    pub fn timestamp(pointer: impl Into<String>, expected: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            fault: MemberFault::Timestamp,
-            ..Self::shape(pointer, expected)
-        }
-    }
-
-    pub fn unsupported(pointer: impl Into<String>, expected: &'static str) -> Self {
-        Self {
-            fault: MemberFault::Unsupported,
-            ..Self::shape(pointer, expected)
-        }
-    }
-}
-
-impl fmt::Display for InvalidMember {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.pointer.is_empty() {
-            write!(f, "the body should be {}", self.expected)
-        } else {
-            // A name is the sender's own text, and this may be shown on a terminal.
-            let pointer = escape_invisible(&clip(&self.pointer));
-            write!(f, "{pointer} should be: {}", self.expected)
-        }
-    }
-}
-
-impl std::error::Error for InvalidMember {}
-
-pub fn child(pointer: &str, name: &str) -> String {
-    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
-}
-
 pub struct MemberReader<'n, 'a> {
     document: &'static str,
     object: &'n JsonObject<'a>,
@@ -102,20 +33,16 @@ pub struct MemberReader<'n, 'a> {
 
 impl<'n, 'a> MemberReader<'n, 'a> {
     /// Reads `node`, which must be an object, found at `pointer`.
-    pub fn new(node: &'n JsonNode<'a>, pointer: impl Into<String>) -> Result<Self, InvalidMember> {
+    pub fn new(node: &'n JsonNode<'a>, pointer: impl Into<String>) -> ReadResult<Self> {
         Self::within("", node, pointer.into())
     }
 
     /// Reads a whole document, which refusals name.
-    pub fn named(document: &'static str, node: &'n JsonNode<'a>) -> Result<Self, InvalidMember> {
+    pub fn named(document: &'static str, node: &'n JsonNode<'a>) -> ReadResult<Self> {
         Self::within(document, node, String::new())
     }
 
-    fn within(
-        document: &'static str,
-        node: &'n JsonNode<'a>,
-        pointer: String,
-    ) -> Result<Self, InvalidMember> {
+    fn within(document: &'static str, node: &'n JsonNode<'a>, pointer: String) -> ReadResult<Self> {
         match node.as_object() {
             Some(object) => Ok(Self {
                 document,
@@ -164,7 +91,7 @@ impl<'n, 'a> MemberReader<'n, 'a> {
         &mut self,
         name: &'static str,
         expected: &'static str,
-    ) -> Result<&'n JsonNode<'a>, InvalidMember> {
+    ) -> ReadResult<&'n JsonNode<'a>> {
         self.optional(name)
             .ok_or_else(|| self.refusal(name, format!("{expected} (required)")))
     }
@@ -175,7 +102,7 @@ impl<'n, 'a> MemberReader<'n, 'a> {
         name: &'static str,
         expected: &'static str,
         read: impl FnOnce(&'n JsonNode<'a>) -> Option<T>,
-    ) -> Result<Option<T>, InvalidMember> {
+    ) -> ReadResult<Option<T>> {
         self.optional(name)
             .map(|node| read(node).ok_or_else(|| self.refusal(name, expected)))
             .transpose()
@@ -187,15 +114,15 @@ impl<'n, 'a> MemberReader<'n, 'a> {
         name: &'static str,
         expected: &'static str,
         read: impl FnOnce(&'n JsonNode<'a>) -> Option<T>,
-    ) -> Result<T, InvalidMember> {
+    ) -> ReadResult<T> {
         read(self.required(name, expected)?).ok_or_else(|| self.refusal(name, expected))
     }
 
-    pub fn optional_str(&mut self, name: &'static str) -> Result<Option<&'n str>, InvalidMember> {
+    pub fn optional_str(&mut self, name: &'static str) -> ReadResult<Option<&'n str>> {
         self.optional_as(name, "a string", JsonNode::as_str)
     }
 
-    pub fn str(&mut self, name: &'static str) -> Result<&'n str, InvalidMember> {
+    pub fn str(&mut self, name: &'static str) -> ReadResult<&'n str> {
         self.required_as(name, "a string", JsonNode::as_str)
     }
 
@@ -205,7 +132,7 @@ impl<'n, 'a> MemberReader<'n, 'a> {
         name: &'static str,
         expected: &'static str,
         parse: impl FnOnce(&'n str) -> Option<T>,
-    ) -> Result<T, InvalidMember> {
+    ) -> ReadResult<T> {
         parse(self.str(name)?).ok_or_else(|| self.refusal(name, expected))
     }
 
@@ -215,13 +142,13 @@ impl<'n, 'a> MemberReader<'n, 'a> {
         name: &'static str,
         expected: &'static str,
         parse: impl FnOnce(&'n str) -> Option<T>,
-    ) -> Result<Option<T>, InvalidMember> {
+    ) -> ReadResult<Option<T>> {
         self.optional_str(name)?
             .map(|text| parse(text).ok_or_else(|| self.refusal(name, expected)))
             .transpose()
     }
 
-    pub fn nonempty_str(&mut self, name: &'static str) -> Result<&'n str, InvalidMember> {
+    pub fn nonempty_str(&mut self, name: &'static str) -> ReadResult<&'n str> {
         self.parsed(name, NONEMPTY_EXPECTED, nonempty)
     }
 
@@ -230,7 +157,7 @@ impl<'n, 'a> MemberReader<'n, 'a> {
         name: &'static str,
         min: usize,
         max: usize,
-    ) -> Result<&'n str, InvalidMember> {
+    ) -> ReadResult<&'n str> {
         let text = self.str(name)?;
         if is_longer(text, max) || text.chars().take(min).count() < min {
             return Err(self.refusal(name, format!("a string of {min} to {max} characters")));
@@ -242,7 +169,7 @@ impl<'n, 'a> MemberReader<'n, 'a> {
         &mut self,
         name: &'static str,
         max: usize,
-    ) -> Result<Option<String>, InvalidMember> {
+    ) -> ReadResult<Option<String>> {
         match self.optional_str(name)? {
             Some(text) if is_longer(text, max) => {
                 Err(self.refusal(name, format!("a string of at most {max} characters")))
@@ -255,7 +182,7 @@ impl<'n, 'a> MemberReader<'n, 'a> {
         &mut self,
         name: &'static str,
         allowed: &[&'static str],
-    ) -> Result<&'static str, InvalidMember> {
+    ) -> ReadResult<&'static str> {
         let text = self.str(name)?;
         let mut allowed_ones = allowed.iter().copied();
         allowed_ones
@@ -263,12 +190,12 @@ impl<'n, 'a> MemberReader<'n, 'a> {
             .ok_or_else(|| self.refusal(name, format!("one of {}", allowed.join(", "))))
     }
 
-    pub fn word<T: Word>(&mut self, name: &'static str) -> Result<T, InvalidMember> {
+    pub fn word<T: Word>(&mut self, name: &'static str) -> ReadResult<T> {
         T::parse(self.str(name)?)
             .ok_or_else(|| self.refusal(name, format!("one of {}", T::WORDS.join(", "))))
     }
 
-    pub fn optional_bool(&mut self, name: &'static str) -> Result<Option<bool>, InvalidMember> {
+    pub fn optional_bool(&mut self, name: &'static str) -> ReadResult<Option<bool>> {
         self.optional_as(name, "true or false", |node| match node.value {
             JsonValue::Bool(flag) => Some(flag),
             _ => None,
@@ -277,11 +204,7 @@ impl<'n, 'a> MemberReader<'n, 'a> {
 
     /// A name that people are shown. Characters that end the line, or turn the text around, could
     /// make it look like another.
-    pub fn optional_label(
-        &mut self,
-        name: &'static str,
-        max: usize,
-    ) -> Result<Option<String>, InvalidMember> {
+    pub fn optional_label(&mut self, name: &'static str, max: usize) -> ReadResult<Option<String>> {
         let label = self.optional_bounded_str(name, max)?;
         match label.as_ref() {
             Some(text) if text.chars().any(is_control_or_bidi) => {
@@ -294,11 +217,7 @@ impl<'n, 'a> MemberReader<'n, 'a> {
 
     /// A required string that has exactly one value in this version, such as the name of an
     /// algorithm.
-    pub fn constant(
-        &mut self,
-        name: &'static str,
-        value: &'static str,
-    ) -> Result<(), InvalidMember> {
+    pub fn constant(&mut self, name: &'static str, value: &'static str) -> ReadResult<()> {
         if self.str(name)? == value {
             return Ok(());
         }
@@ -308,40 +227,33 @@ impl<'n, 'a> MemberReader<'n, 'a> {
         })
     }
 
-    pub fn nested(&mut self, name: &'static str) -> Result<&'n JsonNode<'a>, InvalidMember> {
+    pub fn nested(&mut self, name: &'static str) -> ReadResult<&'n JsonNode<'a>> {
         self.required_as(name, "an object", object)
     }
 
-    pub fn optional_nested(
-        &mut self,
-        name: &'static str,
-    ) -> Result<Option<&'n JsonNode<'a>>, InvalidMember> {
+    pub fn optional_nested(&mut self, name: &'static str) -> ReadResult<Option<&'n JsonNode<'a>>> {
         self.optional_as(name, "an object", object)
     }
 
     /// A reader of a required object among the members.
-    pub fn inner(&mut self, name: &'static str) -> Result<Self, InvalidMember> {
+    pub fn inner(&mut self, name: &'static str) -> ReadResult<Self> {
         Self::within(self.document, self.nested(name)?, self.at(name))
     }
 
     /// A reader of an optional object among the members.
-    pub fn optional_inner(&mut self, name: &'static str) -> Result<Option<Self>, InvalidMember> {
+    pub fn optional_inner(&mut self, name: &'static str) -> ReadResult<Option<Self>> {
         self.optional_nested(name)?
             .map(|node| Self::within(self.document, node, self.at(name)))
             .transpose()
     }
 
     /// A reader of an object within the member `name`, which is an array.
-    pub fn item(&self, name: &str, node: &'n JsonNode<'a>) -> Result<Self, InvalidMember> {
+    pub fn item(&self, name: &str, node: &'n JsonNode<'a>) -> ReadResult<Self> {
         Self::within(self.document, node, self.at(name))
     }
 
     /// A reader of the only item of an array.
-    pub fn only_item(
-        &mut self,
-        name: &'static str,
-        expected: &'static str,
-    ) -> Result<Self, InvalidMember> {
+    pub fn only_item(&mut self, name: &'static str, expected: &'static str) -> ReadResult<Self> {
         match self.array(name, expected)? {
             [item] => Self::within(self.document, item, format!("{}/0", self.at(name))),
             _ => Err(self.refusal(name, expected)),
@@ -352,7 +264,7 @@ impl<'n, 'a> MemberReader<'n, 'a> {
         &mut self,
         name: &'static str,
         expected: &'static str,
-    ) -> Result<&'n [JsonNode<'a>], InvalidMember> {
+    ) -> ReadResult<&'n [JsonNode<'a>]> {
         self.required_as(name, expected, JsonNode::as_array)
     }
 
@@ -362,48 +274,39 @@ impl<'n, 'a> MemberReader<'n, 'a> {
         name: &'static str,
         max: usize,
         plural: &str,
-    ) -> Result<&'n [JsonNode<'a>], InvalidMember> {
+    ) -> ReadResult<&'n [JsonNode<'a>]> {
         match self.required(name, "an array")?.as_array() {
             Some(items) if (1..=max).contains(&items.len()) => Ok(items),
             _ => Err(self.refusal(name, format!("an array of 1 to {max} {plural}"))),
         }
     }
 
-    pub fn id<T: TextId>(&mut self, name: &'static str) -> Result<T, InvalidMember> {
+    pub fn id<T: TextId>(&mut self, name: &'static str) -> ReadResult<T> {
         self.parsed(name, ID_EXPECTED, T::parse)
     }
 
-    pub fn optional_id<T: TextId>(
-        &mut self,
-        name: &'static str,
-    ) -> Result<Option<T>, InvalidMember> {
+    pub fn optional_id<T: TextId>(&mut self, name: &'static str) -> ReadResult<Option<T>> {
         self.optional_parsed(name, ID_EXPECTED, T::parse)
     }
 
-    pub fn hash(&mut self, name: &'static str) -> Result<Sha256Hex, InvalidMember> {
+    pub fn hash(&mut self, name: &'static str) -> ReadResult<Sha256Hex> {
         self.parsed(name, HASH_EXPECTED, Sha256Hex::parse)
     }
 
-    pub fn optional_hash(
-        &mut self,
-        name: &'static str,
-    ) -> Result<Option<Sha256Hex>, InvalidMember> {
+    pub fn optional_hash(&mut self, name: &'static str) -> ReadResult<Option<Sha256Hex>> {
         self.optional_parsed(name, HASH_EXPECTED, Sha256Hex::parse)
     }
 
-    pub fn signature(&mut self, name: &'static str) -> Result<Signature, InvalidMember> {
+    pub fn signature(&mut self, name: &'static str) -> ReadResult<Signature> {
         self.parsed(name, "64 bytes in base64url", Signature::parse)
     }
 
-    pub fn timestamp(&mut self, name: &'static str) -> Result<Timestamp, InvalidMember> {
+    pub fn timestamp(&mut self, name: &'static str) -> ReadResult<Timestamp> {
         let text = self.str(name)?;
         Timestamp::parse(text).ok_or_else(|| self.time_refusal(name, TIME_EXPECTED))
     }
 
-    pub fn optional_timestamp(
-        &mut self,
-        name: &'static str,
-    ) -> Result<Option<Timestamp>, InvalidMember> {
+    pub fn optional_timestamp(&mut self, name: &'static str) -> ReadResult<Option<Timestamp>> {
         self.optional_str(name)?
             .map(|text| {
                 Timestamp::parse(text).ok_or_else(|| self.time_refusal(name, TIME_EXPECTED))
@@ -416,7 +319,7 @@ impl<'n, 'a> MemberReader<'n, 'a> {
         &mut self,
         name: &'static str,
         latest: Timestamp,
-    ) -> Result<Timestamp, InvalidMember> {
+    ) -> ReadResult<Timestamp> {
         let at = self.timestamp(name)?;
         if at <= latest {
             return Ok(at);
@@ -432,7 +335,7 @@ impl<'n, 'a> MemberReader<'n, 'a> {
     }
 
     /// Refuses members that were not asked for.
-    pub fn finish(&self) -> Result<(), InvalidMember> {
+    pub fn finish(&self) -> ReadResult<()> {
         let mut members = self.object.iter();
         match members.find(|member| !self.known.contains(&member.name.as_ref())) {
             None => Ok(()),

@@ -4,14 +4,14 @@ use uuid::Uuid;
 
 use super::id::MessageId;
 use super::json::JsonNode;
-use super::reader::{InvalidMember, MemberReader, NONEMPTY_EXPECTED};
+use super::reader::{MemberReader, NONEMPTY_EXPECTED, ReadResult};
 use super::text::is_longer;
 use super::words::words;
 
 pub const MAX_REASON_CHARS: usize = 2_000;
 
 /// Reads a body that holds at most a `reason`, found at `pointer`.
-pub fn parse_reason(node: &JsonNode<'_>, pointer: &str) -> Result<Option<String>, InvalidMember> {
+pub fn parse_reason(node: &JsonNode<'_>, pointer: &str) -> ReadResult<Option<String>> {
     let mut body = MemberReader::new(node, pointer)?;
     let reason = body.optional_str("reason")?;
     if reason.is_some_and(|text| is_longer(text, MAX_REASON_CHARS)) {
@@ -41,7 +41,7 @@ pub struct RefreshAck {
     pub outcome: Option<String>,
 }
 
-pub fn parse_ack(node: &JsonNode<'_>) -> Result<RefreshAck, InvalidMember> {
+pub fn parse_ack(node: &JsonNode<'_>) -> ReadResult<RefreshAck> {
     let mut body = MemberReader::new(node, "/body")?;
     let message_id = body.bounded_str("msgId", 1, 128)?;
     let status = body.word("status")?;

@@ -3,7 +3,7 @@
 use super::id::ApproverId;
 use super::json::JsonNode;
 use super::pairing::RoutingToken;
-use super::reader::{InvalidMember, MemberReader};
+use super::reader::{MemberReader, ReadResult};
 
 const ROUTING_MEMBERS: [&str; 3] = ["routingToken", "approverId", "tenantId"];
 
@@ -40,7 +40,7 @@ pub struct RoutingMetadata {
 }
 
 impl RoutingMetadata {
-    pub fn parse(node: &JsonNode<'_>, pointer: &str) -> Result<Self, InvalidMember> {
+    pub fn parse(node: &JsonNode<'_>, pointer: &str) -> ReadResult<Self> {
         let mut reader = MemberReader::new(node, pointer)?;
         Ok(Self {
             token: reader.optional_str("routingToken")?.map(RoutingToken::new),

@@ -6,11 +6,11 @@ mod judge;
 pub use self::judge::{ReportFact, ReportOutcome, SessionRecord, judge_report};
 
 use super::canonical::{Sha256Hex, canonical, canonical_without};
-use super::error::Error;
+use super::error::{Error, Result};
 use super::framing::{FramedBody, Framing, FramingKinds};
 use super::id::{SessionId, SnapshotId};
 use super::json::JsonNode;
-use super::reader::{InvalidMember, MemberReader};
+use super::reader::{MemberReader, ReadResult};
 use super::text::is_longer;
 use super::timestamp::Timestamp;
 use super::words::words;
@@ -97,10 +97,7 @@ pub struct EventRules {
     pub max_payload: usize,
 }
 
-pub fn unframe<'n, 'a>(
-    node: &'n JsonNode<'a>,
-    now: Timestamp,
-) -> Result<FramedBody<'n, 'a>, InvalidMember> {
+pub fn unframe<'n, 'a>(node: &'n JsonNode<'a>, now: Timestamp) -> ReadResult<FramedBody<'n, 'a>> {
     // A bare object that is no event is refused as such before anything else is checked.
     if node
         .as_object()
@@ -115,7 +112,7 @@ pub fn is_snapshot(framed: &FramedBody<'_, '_>) -> bool {
     framed.msg_type == "session.snapshot"
 }
 
-pub fn parse(framed: &FramedBody<'_, '_>, rules: &EventRules) -> Result<SessionReport, Error> {
+pub fn parse(framed: &FramedBody<'_, '_>, rules: &EventRules) -> Result<SessionReport> {
     let mut body = MemberReader::new(framed.envelope.body, "/body")?;
     let kind = body.one_of("eventType", &EVENT_TYPES)?;
     if kind != framed.msg_type {
@@ -153,7 +150,7 @@ pub fn parse(framed: &FramedBody<'_, '_>, rules: &EventRules) -> Result<SessionR
 fn read_start(
     body: &mut MemberReader<'_, '_>,
     rules: &EventRules,
-) -> Result<(Timestamp, SessionEvent), InvalidMember> {
+) -> ReadResult<(Timestamp, SessionEvent)> {
     let at = body.past_timestamp("createdAt", rules.latest)?;
     let agent_host = body.bounded_str("agentHost", 0, MAX_WORD_CHARS)?.to_owned();
     let repo_ref = body.optional_str("repoRef")?.map(str::to_owned);
@@ -177,7 +174,7 @@ fn read_snapshot(
     session_id: SessionId,
     framed: &FramedBody<'_, '_>,
     rules: &EventRules,
-) -> Result<SessionReport, Error> {
+) -> Result<SessionReport> {
     let event = SessionEvent::Snapshot {
         snapshot_id: body.id("snapshotId")?,
         snapshot_type: body.word("snapshotType")?,
@@ -207,9 +204,6 @@ fn read_snapshot(
     })
 }
 
-fn text_of(
-    body: &mut MemberReader<'_, '_>,
-    name: &'static str,
-) -> Result<Option<String>, InvalidMember> {
+fn text_of(body: &mut MemberReader<'_, '_>, name: &'static str) -> ReadResult<Option<String>> {
     Ok(body.optional_nested(name)?.map(|node| node.raw.to_owned()))
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::id::{ID_EXPECTED, RequestId, TextId};
 use super::json::JsonNode;
-use super::reader::{InvalidMember, MemberReader};
+use super::reader::{InvalidMember, MemberReader, ReadResult};
 
 /// Most exchanges of one wait.
 pub const MAX_WAITED_FOR: usize = 200;
@@ -16,7 +16,7 @@ pub struct EndedExchanges {
     pub request_ids: Vec<RequestId>,
 }
 
-pub fn parse_waited_for(node: &JsonNode<'_>) -> Result<Vec<RequestId>, InvalidMember> {
+pub fn parse_waited_for(node: &JsonNode<'_>) -> ReadResult<Vec<RequestId>> {
     let mut reader = MemberReader::new(node, "")?;
     let ids = reader.items("requestIds", MAX_WAITED_FOR, "request ids")?;
     let mut requests = Vec::with_capacity(ids.len());

@@ -3,7 +3,7 @@
 
 use super::{SessionEvent, SessionReport, SessionState};
 use crate::canonical::Sha256Hex;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::id::{EnforcerId, OperationId};
 use crate::timestamp::Timestamp;
 
@@ -38,7 +38,7 @@ pub fn judge_report(
     operation: OperationId,
     enforcer: &EnforcerId,
     report: &SessionReport,
-) -> Result<ReportOutcome, Error> {
+) -> Result<ReportOutcome> {
     let reported = |state, duplicate| Ok(ReportOutcome { state, duplicate });
     let standing = match fact {
         ReportFact::Written(state) => return reported(state, false),

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 
 use crate::json::JsonNode;
-use crate::reader::{InvalidMember, MemberReader};
+use crate::reader::{InvalidMember, MemberReader, ReadResult};
 use crate::text::is_longer;
 use crate::timestamp::Timestamp;
 use crate::words::words;
@@ -45,7 +45,7 @@ pub struct RevocationRequest {
 }
 
 impl RevocationRequest {
-    pub fn parse(node: &JsonNode<'_>) -> Result<Self, InvalidMember> {
+    pub fn parse(node: &JsonNode<'_>) -> ReadResult<Self> {
         let mut reader = MemberReader::new(node, "")?;
         let token = reader.optional_str("tokenId")?.map(str::to_owned);
         let subject = reader.optional_str("subject")?.map(str::to_owned);
@@ -58,7 +58,7 @@ impl RevocationRequest {
         token: Option<String>,
         subject: Option<String>,
         issued_before: Option<Timestamp>,
-    ) -> Result<Self, InvalidMember> {
+    ) -> ReadResult<Self> {
         let refuse =
             |pointer: &str, expected: &'static str| Err(InvalidMember::shape(pointer, expected));
         let (kind, pointer, name) = match (token, subject, issued_before) {
