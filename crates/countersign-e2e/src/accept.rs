@@ -1,7 +1,8 @@
 //! What an enforcer checks before it acts on a decision. Whatever is not accepted denies.
 
 use super::artifact::PlainArtifact;
-use super::bundle::{DeviceBundle, DeviceId};
+use super::bundle::DeviceBundle;
+use super::device_id::DeviceId;
 use super::error::{Error, Result};
 use super::grant::{Grant, GrantOutcome, judge_grant};
 use super::hints::{ArtifactHints, HintsContext, ReadHints};

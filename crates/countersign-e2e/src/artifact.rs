@@ -5,12 +5,11 @@ use std::fmt;
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::bundle::DeviceId;
+use super::device_id::DeviceId;
 use super::encoding::{self, agree, hash_without, parse_canonical};
 use super::error::{Error, Result};
-use super::extensions::{NamedDevices, read_devices, read_repository};
+use super::extensions::{NamedDevices, read_devices, read_outcome_key, read_repository};
 use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
-use super::outcome;
 use super::pairing::PinnedEnforcer;
 use super::random::RandomSource;
 use super::seal::{self, Ciphertext, SealPurpose};
@@ -77,7 +76,7 @@ impl PlainArtifact {
             repository: read_repository(&mut extensions, &repo_ref)?
                 .map_err(|expected| body.refusal("repoRef", expected))?,
             devices: read_devices(&mut extensions)?,
-            outcome_key: outcome::read_key(&mut extensions)?,
+            outcome_key: read_outcome_key(&mut extensions)?,
             repo_ref,
             expires_at: body.timestamp("expiresAt")?,
             expires_at_text: body.str("expiresAt")?.to_owned(),

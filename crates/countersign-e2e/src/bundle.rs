@@ -1,63 +1,22 @@
 //! Public keys as they travel: base64url of canonical JSON, so that each bundle has one spelling. A parsed bundle is well
 //! formed, nothing more: nobody has vouched for it yet.
 
-use std::fmt;
-
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 
+use super::device_id::DeviceId;
 use super::encoding::{self, canonical_text, parse_canonical, versioned};
 use super::error::{Error, Result};
 use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 use super::random::{RandomSource, draw};
-use countersign_protocol::id::{EnforcerId, SignerKeyId, TextId as _};
+use countersign_protocol::id::EnforcerId;
 use countersign_protocol::reader::{MemberReader, ReadResult};
 use countersign_protocol::signature::PublicKey;
 use countersign_protocol::text::{is_invisible, is_longer};
 
 pub(super) const DEVICE: &str = "the device's bundle";
-pub const DEVICE_ID: &str = "a device id";
 const ENFORCER: &str = "the enforcer's bundle";
 const MAX_NAME_CHARS: usize = 64;
 pub const MAX_LABEL_CHARS: usize = 256;
-
-/// Names the keys of a device, and is the `signerKeyId` of its decisions.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DeviceId([u8; 16]);
-
-impl DeviceId {
-    pub(super) fn of(signing: &[u8; 32], encryption: &[u8; 32]) -> Self {
-        let hash: [u8; 32] = Sha256::new()
-            .chain_update(b"countersign device v1")
-            .chain_update(signing)
-            .chain_update(encryption)
-            .finalize()
-            .into();
-        let mut id = [0; 16];
-        id.copy_from_slice(&hash[..16]);
-        Self(id)
-    }
-
-    pub fn parse(text: &str) -> Result<Self> {
-        encoding::decode_array(DEVICE_ID, text).map(Self)
-    }
-
-    pub fn signer_key_id(&self) -> Option<SignerKeyId> {
-        SignerKeyId::parse(&self.to_string())
-    }
-}
-
-impl fmt::Display for DeviceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&encoding::encode(&self.0))
-    }
-}
-
-impl fmt::Debug for DeviceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DeviceId({self})")
-    }
-}
 
 /// What a person calls a device, such as "phone". It is displayed beside trust decisions, so nothing in it is invisible.
 #[derive(Debug, Clone, PartialEq, Eq)]

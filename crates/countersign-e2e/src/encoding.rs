@@ -4,11 +4,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
 
+use super::device_id::DeviceId;
 use super::error::{Error, Result};
 use super::random::{RandomSource, draw};
 use countersign_protocol::canonical::{Sha256Hex, canonical, canonical_without};
 use countersign_protocol::json::{self, JsonMember, JsonNode, JsonObject, JsonValue};
 use countersign_protocol::reader::MemberReader;
+
+pub const DEVICE_ID: &str = "a device id";
 
 /// The extension that makes the hash of an artifact or a prompt unpredictable.
 const SALT: &str = "countersign.salt";
@@ -27,6 +30,12 @@ pub(super) fn decode_array<const N: usize>(what: &'static str, text: &str) -> Re
     let bytes = decode(what, text)?;
     let wrong = |_| Error::Length { what, expected: N };
     bytes.as_slice().try_into().map_err(wrong)
+}
+
+impl DeviceId {
+    pub fn parse(text: &str) -> Result<Self> {
+        decode_array(DEVICE_ID, text).map(Self)
+    }
 }
 
 /// The canonical text of a value that this client built.

@@ -6,12 +6,12 @@
 
 use serde_json::json;
 
-use super::bundle::{DeviceBundle, DeviceId};
+use super::bundle::DeviceBundle;
+use super::device_id::{DeviceId, MAX_DEVICES};
 use super::encoding::{self, canonical_text, parse_canonical, versioned};
 use super::error::{Error, Result};
 use super::keys::DeviceKeys;
 use super::statement::{DeviceStatement, SignedStatement, StatementChange, read_signature};
-use super::trust::MAX_DEVICES;
 use countersign_protocol::id::{ApproverId, TenantId};
 use countersign_protocol::reader::MemberReader;
 use countersign_protocol::signature::Signature;

@@ -1,6 +1,6 @@
 //! Why something was refused. Every message names the cause and, where a person can do something about it, what to do.
 
-use super::bundle::DeviceId;
+use super::device_id::DeviceId;
 use countersign_protocol::json::JsonError;
 use countersign_protocol::reader::InvalidMember;
 

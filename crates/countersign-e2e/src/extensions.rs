@@ -7,20 +7,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::bundle::DeviceId;
-use super::encoding::encode;
+use super::device_id::{DeviceId, MAX_DEVICES};
+use super::encoding::{decode_array, encode};
 use super::error::Result;
 use super::random::{RandomSource, draw};
-use super::trust::{DeviceTrust, MAX_DEVICES, TrustedDevice};
+use super::trust::{DeviceTrust, TrustedDevice};
 use countersign_protocol::artifact::MAX_WORD_CHARS;
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{ApproverId, TextId as _};
+use countersign_protocol::json::JsonValue;
 use countersign_protocol::reader::{MemberReader, ReadResult};
+use countersign_protocol::signature::PublicKey;
 
 /// The extension that holds the text behind `repoRef`.
 pub const REPOSITORY: &str = "countersign.repository";
 /// The extension that names the devices in force of those who are asked.
 pub const DEVICES: &str = "countersign.devices";
+
+/// The extension that names the key of the outcome.
+pub const OUTCOME: &str = "countersign.outcome";
 
 pub(super) type NamedDevices = BTreeMap<ApproverId, BTreeSet<DeviceId>>;
 
@@ -91,12 +96,29 @@ pub(super) fn read_devices(
     read.ok_or_else(|| extensions.refusal(DEVICES, expected))
 }
 
-pub(super) fn extension<'n, 'a>(
+fn extension<'n, 'a>(
     extensions: &mut Option<MemberReader<'n, 'a>>,
     name: &'static str,
 ) -> ReadResult<Option<MemberReader<'n, 'a>>> {
     let extensions = extensions.as_mut();
     extensions.map_or(Ok(None), |extensions| extensions.optional_inner(name))
+}
+
+/// The key named in an artifact. `None` for a version that this program does not know.
+pub(super) fn read_outcome_key(
+    extensions: &mut Option<MemberReader<'_, '_>>,
+) -> ReadResult<Option<PublicKey>> {
+    let Some(mut named) = extension(extensions, OUTCOME)? else {
+        return Ok(None);
+    };
+    if named.required("v", "1")?.value != JsonValue::Number(1.0) {
+        return Ok(None);
+    }
+    let bytes = decode_array::<32>("the key of the outcome", named.str("key")?);
+    named.finish()?;
+    let key = bytes.ok().and_then(|bytes| PublicKey::from_bytes(&bytes));
+    let refusal = || named.refusal("key", "an Ed25519 key in base64url");
+    key.map(Some).ok_or_else(refusal)
 }
 
 fn hash_of(salt: &str, text: &str) -> String {

@@ -4,7 +4,7 @@
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::bundle::DeviceId;
+use super::device_id::DeviceId;
 use super::encoding::{canonical_text, parse_canonical};
 use super::error::{Error, Result};
 use super::grant::{GrantMatch, WantedGrant};

@@ -4,7 +4,8 @@
 
 use serde_json::json;
 
-use super::bundle::{DeviceId, is_label, read_label};
+use super::bundle::{is_label, read_label};
+use super::device_id::DeviceId;
 use super::encoding::{canonical_text, parse, versioned};
 use super::error::{Error, Result};
 use super::keys::{DeviceKeys, EncryptionKey};

@@ -9,7 +9,7 @@ use subtle::ConstantTimeEq as _;
 use x25519_dalek::StaticSecret;
 use zeroize::Zeroizing;
 
-use super::bundle::DeviceId;
+use super::device_id::DeviceId;
 use super::encoding;
 use super::error::{Error, Result};
 use super::random::{RandomSource, draw};

@@ -14,19 +14,16 @@ use serde_json::{Map, Value, json};
 use super::artifact::PlainArtifact;
 use super::encoding::{self, canonical_text, parse, parse_canonical, read_version};
 use super::error::{Error, Result};
-use super::extensions::{extension, insert};
+use super::extensions::{OUTCOME, insert};
 use super::random::{RandomSource, draw};
 use countersign_protocol::canonical::{Sha256Hex, canonical_without};
 use countersign_protocol::id::{EnforcerId, RequestId, TenantId};
-use countersign_protocol::json::{JsonNode, JsonValue};
+use countersign_protocol::json::JsonNode;
 use countersign_protocol::reader::{MemberReader, ReadResult};
 use countersign_protocol::redacted;
-use countersign_protocol::signature::{PublicKey, Signature};
+use countersign_protocol::signature::Signature;
 use countersign_protocol::timestamp::Timestamp;
 use countersign_protocol::words;
-
-/// The extension that names the key.
-pub const OUTCOME: &str = "countersign.outcome";
 
 const ENVELOPE: &str = "the outcome";
 const STATEMENT: &str = "the outcome's statement";
@@ -198,23 +195,6 @@ fn signed_bytes(payload: &[u8]) -> Vec<u8> {
     let (type_length, length) = (PAYLOAD_TYPE.len(), payload.len());
     let head = format!("DSSEv1 {type_length} {PAYLOAD_TYPE} {length} ");
     [head.as_bytes(), payload].concat()
-}
-
-/// The key named in an artifact. `None` for a version that this program does not know.
-pub(super) fn read_key(
-    extensions: &mut Option<MemberReader<'_, '_>>,
-) -> ReadResult<Option<PublicKey>> {
-    let Some(mut named) = extension(extensions, OUTCOME)? else {
-        return Ok(None);
-    };
-    if named.required("v", "1")?.value != JsonValue::Number(1.0) {
-        return Ok(None);
-    }
-    let bytes = encoding::decode_array::<32>("the key of the outcome", named.str("key")?);
-    named.finish()?;
-    let key = bytes.ok().and_then(|bytes| PublicKey::from_bytes(&bytes));
-    let refusal = || named.refusal("key", "an Ed25519 key in base64url");
-    key.map(Some).ok_or_else(refusal)
 }
 
 /// Verifies an envelope as the gateway serves it: the enforcer that sealed `artifact` signed it, and about this decision.

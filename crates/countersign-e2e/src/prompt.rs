@@ -6,7 +6,7 @@ use std::fmt;
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::bundle::DeviceId;
+use super::device_id::DeviceId;
 use super::encoding::{self, agree, hash_without, parse_canonical};
 use super::error::{Error, Result};
 use super::keys::{DeviceKeys, EnforcerKeys};

@@ -14,7 +14,7 @@ use hpke::{Deserializable as _, OpModeR, OpModeS, Serializable as _};
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::bundle::DeviceId;
+use super::device_id::DeviceId;
 use super::encoding::{self, canonical_text};
 use super::error::{Error, Result};
 use super::keys::{DecryptionKey, EncryptionKey};

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::bundle::{DeviceBundle, DeviceId};
+use super::bundle::DeviceBundle;
+use super::device_id::{DeviceId, MAX_DEVICES};
 use super::encoding::{self, canonical_text, parse, versioned};
 use super::error::{Error, Result};
 use super::keys::DeviceKeys;
-use super::trust::MAX_DEVICES;
 use countersign_protocol::canonical::canonical;
 use countersign_protocol::id::{ApproverId, TenantId};
 use countersign_protocol::json::JsonNode;

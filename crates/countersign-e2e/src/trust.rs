@@ -3,14 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::bundle::{DeviceBundle, DeviceId};
+use super::bundle::DeviceBundle;
+use super::device_id::{DeviceId, MAX_DEVICES};
 use super::error::{Error, Result};
 use super::pairing::PinnedDevice;
 use super::statement::{SignedStatement, StatementChange};
 use countersign_protocol::id::{ApproverId, TenantId};
-
-/// Most devices of an approver, so that a request can be encrypted to all of them within its size limit.
-pub const MAX_DEVICES: usize = 32;
 
 /// A device in force. Only `DeviceTrust` makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]

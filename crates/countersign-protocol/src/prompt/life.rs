@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Prompt, PromptStatus, SentAck};
+use super::body::{Prompt, PromptStatus, SentAck};
 use crate::canonical::Sha256Hex;
 use crate::error::{Error, Result};
 use crate::id::{EnforcerId, OperationId, RequestId};

@@ -1,7 +1,7 @@
 //! Judges session events by what the store found. Reading after the write is enough to tell why nothing was written: an
 //! end, a start or a newer state is never undone.
 
-use super::{SessionEvent, SessionReport, SessionState};
+use super::event::{SessionEvent, SessionReport, SessionState};
 use crate::canonical::Sha256Hex;
 use crate::error::{Error, Result};
 use crate::id::{EnforcerId, OperationId};

@@ -10,7 +10,8 @@ use ring::signature::{
     UnparsedPublicKey,
 };
 
-use super::{Algorithm, SignedToken, TokenError};
+use super::error::TokenError;
+use super::signed::{Algorithm, SignedToken};
 use crate::json::{self, JsonObject};
 use crate::signature::{PublicKey, Signature};
 
