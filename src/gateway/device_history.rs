@@ -306,8 +306,10 @@ pub fn malformed(error: e2e::Error, document: &JsonNode<'_>) -> Error {
         outer.as_object()?.get(names[1])?.as_str()
     };
     let invalid = match error {
-        E::Member { what, mut invalid } if OUTER.contains(&what) || INNER.contains(&what) => {
-            if INNER.contains(&what) {
+        E::Member(mut invalid)
+            if OUTER.contains(&invalid.document) || INNER.contains(&invalid.document) =>
+        {
+            if INNER.contains(&invalid.document) {
                 invalid.pointer.insert_str(0, "/statement");
             }
             invalid

@@ -17,7 +17,6 @@ use super::reply::{AppState, plain};
 use crate::gateway::caller::AdminOrOperator;
 use crate::gateway::error::Error;
 use crate::gateway::{InvitationRequest, PageRequest, PlatformService, invitations};
-use crate::protocol::credential::RoleName;
 use crate::protocol::id::{InvitationId, TenantId, TextId as _};
 use crate::protocol::json;
 use crate::protocol::reader::MemberReader;
@@ -25,7 +24,7 @@ use crate::protocol::reader::MemberReader;
 fn read(bytes: &[u8]) -> Result<(Option<TenantId>, InvitationRequest), Error> {
     let document = json::parse(bytes)?;
     let mut reader = MemberReader::new(&document, "")?;
-    let role = reader.word("role", RoleName::ALL, RoleName::as_str)?;
+    let role = reader.word("role")?;
     let bound_id = reader.optional_str("boundId")?.map(str::to_owned);
     let name = reader.optional_label("name", invitations::MAX_NAME_CHARS)?;
     let expires_at = reader.optional_timestamp("expiresAt")?;

@@ -86,7 +86,7 @@ fn read_credential(bytes: &[u8]) -> Result<(Option<TenantId>, CredentialRequest)
     let bound_id = reader.optional_str("boundId")?.map(str::to_owned);
     let unbound = reader.optional_bool("unbound")?.unwrap_or(false);
     let kind = match reader.optional_str("kind")? {
-        Some(_) => reader.word("kind", CredentialKind::ALL, CredentialKind::as_str)?,
+        Some(_) => reader.word("kind")?,
         None => CredentialKind::ApiKey,
     };
     let expires_at = reader.optional_timestamp("expiresAt")?;

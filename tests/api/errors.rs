@@ -11,7 +11,7 @@ use countersign::protocol::device::{MAX_INTRODUCTIONS, MAX_STATEMENTS};
 use countersign::protocol::error::{Code, DeviceError, Error, NotificationError, ThrottleDetails};
 use countersign::protocol::json;
 use countersign::protocol::notification::MAX_NOTIFICATIONS;
-use countersign::protocol::reader::{InvalidMember, MemberFault};
+use countersign::protocol::reader::InvalidMember;
 use serde_json::{Value, json};
 
 fn source() -> Value {
@@ -19,11 +19,7 @@ fn source() -> Value {
 }
 
 fn unsupported(pointer: &str, offered: &'static str) -> Error {
-    Error::Invalid(InvalidMember {
-        pointer: pointer.to_owned(),
-        expected: offered.into(),
-        fault: MemberFault::Unsupported,
-    })
+    Error::Invalid(InvalidMember::unsupported(pointer, offered))
 }
 
 fn unreadable(body: &[u8]) -> Error {
