@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use reqwest::Url;
 
-use super::error::ClientError;
-use super::visible::visible;
+use crate::error::ClientError;
+use crate::visible::visible;
 
 pub(super) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();

@@ -14,19 +14,14 @@ pub(super) struct PrivateFile {
 }
 
 /// Why a file is not read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum FileProblem {
-    /// Others can read or write it; with its mode.
+    #[error("others can read it (mode {0:o})")]
     Exposed(u32),
-    /// It belongs to another user.
+    #[error("it belongs to another user")]
     Foreign,
-    Io(io::Error),
-}
-
-impl From<io::Error> for FileProblem {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
+    #[error(transparent)]
+    Io(#[from] io::Error),
 }
 
 impl PrivateFile {
@@ -38,7 +33,7 @@ impl PrivateFile {
         &self.path
     }
 
-    /// Its text; `None` if there is no such file.
+    /// The text; `None` if there is no such file.
     pub(super) fn read(&self) -> Result<Option<Zeroizing<String>>, FileProblem> {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
@@ -58,7 +53,8 @@ impl PrivateFile {
         Ok(Some(text))
     }
 
-    /// Keeps other programs from changing it until the lock is dropped. It blocks, for a moment.
+    /// Keeps other programs from changing the file until the lock is dropped. It blocks, for a
+    /// moment.
     pub(super) fn lock(&self) -> io::Result<File> {
         if let Some(directory) = self.path.parent() {
             let mut builder = DirBuilder::new();
@@ -74,7 +70,7 @@ impl PrivateFile {
         Ok(file)
     }
 
-    /// Replaces it. Nobody sees it half written.
+    /// Replaces the file. Readers never see it half written.
     pub(super) fn write(&self, text: &str) -> io::Result<()> {
         let part = self.write_part(text)?;
         fs::rename(&part, &self.path)?;
@@ -84,14 +80,11 @@ impl PrivateFile {
         }
     }
 
-    /// Writes everything that `write` would, beside the file.
+    /// Writes the text beside the file, as `write` does first.
     pub(super) fn write_part(&self, text: &str) -> io::Result<PathBuf> {
         let part = self.path.with_extension("part");
-        // What a program left that was killed while it wrote.
-        match fs::remove_file(&part) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        // A program that was killed may have left one.
+        remove_if_present(&part)?;
         let mut options = OpenOptions::new();
         let mut file = options
             .write(true)
@@ -103,7 +96,7 @@ impl PrivateFile {
         Ok(part)
     }
 
-    /// Adds a line. What is there is moved aside once it has more than `most` bytes. To be called with a lock.
+    /// Adds a line. A file of more than `most` bytes is moved aside first. To be called with a lock.
     pub(super) fn append(&self, line: &str, most: u64) -> io::Result<()> {
         if fs::metadata(&self.path).is_ok_and(|metadata| metadata.len() > most) {
             fs::rename(&self.path, self.path.with_extension("log.old"))?;
@@ -123,9 +116,13 @@ impl PrivateFile {
     }
 
     pub(super) fn remove(&self) -> io::Result<()> {
-        match fs::remove_file(&self.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        remove_if_present(&self.path)
+    }
+}
+
+fn remove_if_present(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }

@@ -8,7 +8,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::error::ClientError;
+use crate::error::ClientError;
 
 /// With the root certificates in `ca`, or else the system's (those in `SSL_CERT_FILE`, if set). Without encryption none are
 /// loaded, which saves time.
