@@ -6,7 +6,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayAnswer, GatewayCall, GatewayClient, path};
 use crate::profile::GatewayProfile;
 use countersign_protocol::clock::Clock;
@@ -32,7 +32,7 @@ impl GatewayAccess {
         gateway: &GatewayProfile,
         clock: &Clock,
         sender: EnvelopeSender,
-    ) -> Result<Self, ClientError> {
+    ) -> Result<Self> {
         Ok(Self {
             client: gateway.client()?,
             clock: clock.clone(),
@@ -50,15 +50,11 @@ impl GatewayAccess {
     }
 
     /// Makes a call that a person waits for.
-    pub(crate) async fn call(
-        &self,
-        call: &GatewayCall,
-        expected: &[u16],
-    ) -> Result<GatewayAnswer, ClientError> {
+    pub(crate) async fn call(&self, call: &GatewayCall, expected: &[u16]) -> Result<GatewayAnswer> {
         self.client.expect(call, expected, call_deadline()).await
     }
 
-    pub(crate) async fn get(&self, parts: &[&str]) -> Result<GatewayAnswer, ClientError> {
+    pub(crate) async fn get(&self, parts: &[&str]) -> Result<GatewayAnswer> {
         self.call(&GatewayCall::get(path(parts)), &[200]).await
     }
 
@@ -68,7 +64,7 @@ impl GatewayAccess {
         msg_type: &'static str,
         request_id: &RequestId,
         body: &str,
-    ) -> Result<String, ClientError> {
+    ) -> Result<String> {
         self.addressed(msg_type, request_id, None, None, body)
     }
 
@@ -80,7 +76,7 @@ impl GatewayAccess {
         recipient: Option<EnvelopeRecipient>,
         expires_at: Option<Timestamp>,
         body: &str,
-    ) -> Result<String, ClientError> {
+    ) -> Result<String> {
         let body: &RawValue = serde_json::from_str(body).map_err(ClientError::answer)?;
         let envelope = OutgoingEnvelope {
             msg_id: self.clock.message_id(),
@@ -105,7 +101,7 @@ impl GatewayAccess {
         body: &str,
         expected: &[u16],
         deadline: Instant,
-    ) -> Result<GatewayAnswer, ClientError> {
+    ) -> Result<GatewayAnswer> {
         let envelope = self.envelope(msg_type, request_id, body)?;
         let call = GatewayCall::post(path, envelope);
         self.client.expect(&call, expected, deadline).await
@@ -118,7 +114,7 @@ impl GatewayAccess {
         msg_id: &str,
         outcome: Option<&str>,
         deadline: Instant,
-    ) -> Result<(), ClientError> {
+    ) -> Result<()> {
         let now = self.now();
         let mut body = json!({ "msgId": msg_id, "status": "processed", "ackAt": now });
         if let Some(outcome) = outcome {
@@ -130,7 +126,7 @@ impl GatewayAccess {
         sent.await.map(drop)
     }
 
-    pub(crate) async fn revoke_pairing(&self, routing_token: &str) -> Result<(), ClientError> {
+    pub(crate) async fn revoke_pairing(&self, routing_token: &str) -> Result<()> {
         let body = json!({ "routingToken": routing_token }).to_string();
         let call = GatewayCall::post("/v1/pairing/revoke", body);
         self.call(&call, &[200]).await.map(drop)

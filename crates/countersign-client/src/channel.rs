@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use crate::error::{ClientError, GatewayRefusal};
+use crate::error::{ClientError, GatewayRefusal, Result};
 use crate::gateway::{GatewayClient, encode, unreachable};
 use crate::retry::RetryPause;
 use crate::visible::visible;
@@ -72,7 +72,7 @@ impl GatewayClient {
         }
     }
 
-    async fn open_channel(&self, path: &str) -> Result<WebSocketStream<Upgraded>, ClientError> {
+    async fn open_channel(&self, path: &str) -> Result<WebSocketStream<Upgraded>> {
         let key = generate_key();
         let mut request = self.request(Method::GET, path)?;
         let headers = request.headers_mut();
@@ -115,7 +115,7 @@ async fn refusal(status: u16, mut response: Response) -> GatewayRefusal {
 impl ChannelWatch<'_> {
     /// The next event. After an error, opening the channel again would not help. The future may be
     /// dropped at any await.
-    pub async fn next(&mut self) -> Result<PushedEvent, ClientError> {
+    pub async fn next(&mut self) -> Result<PushedEvent> {
         let Some(socket) = &mut self.socket else {
             return self.open().await;
         };
@@ -143,7 +143,7 @@ impl ChannelWatch<'_> {
         Ok(PushedEvent::Interrupted(interruption))
     }
 
-    async fn open(&mut self) -> Result<PushedEvent, ClientError> {
+    async fn open(&mut self) -> Result<PushedEvent> {
         // Lengthened before the attempt, and reset only by a message: a channel that opens and
         // breaks at once must not be opened in a tight loop.
         match &mut self.pause {

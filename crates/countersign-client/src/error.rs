@@ -8,6 +8,8 @@ use crate::visible::visible;
 use countersign_e2e as e2e;
 use countersign_protocol::reader::InvalidMember;
 
+pub type Result<T, E = ClientError> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     #[error("{0}")]

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::address::{is_loopback, parse_url};
-use crate::error::{ClientError, GatewayRefusal};
+use crate::error::{ClientError, GatewayRefusal, Result};
 use crate::retry::RetryPause;
 use crate::tls;
 use crate::visible::visible;
@@ -62,11 +62,11 @@ pub struct GatewayAnswer {
 }
 
 impl GatewayAnswer {
-    pub fn text(&self) -> Result<&str, ClientError> {
+    pub fn text(&self) -> Result<&str> {
         std::str::from_utf8(&self.body).map_err(|_| ClientError::answer("text in UTF-8"))
     }
 
-    pub fn json(&self) -> Result<serde_json::Value, ClientError> {
+    pub fn json(&self) -> Result<serde_json::Value> {
         serde_json::from_slice(&self.body).map_err(ClientError::answer)
     }
 }
@@ -147,7 +147,7 @@ enum CallFailure {
 
 impl GatewayClient {
     /// `api_key` is a credential, if the calls need one.
-    pub fn new(location: &GatewayLocation<'_>, api_key: Option<&str>) -> Result<Self, ClientError> {
+    pub fn new(location: &GatewayLocation<'_>, api_key: Option<&str>) -> Result<Self> {
         let nodes: Vec<Url> = (location.urls.iter())
             .map(|url| parse_url(url, location.allow_http))
             .collect::<Result<_, _>>()?;
@@ -163,8 +163,8 @@ impl GatewayClient {
             .user_agent(concat!("countersign/", env!("CARGO_PKG_VERSION")));
         let encrypted = nodes.iter().any(|url| url.scheme() == "https");
         builder = builder.tls_backend_preconfigured(tls::config(encrypted, location.ca)?);
-        // A proxy that the environment names cannot reach this machine's own ports, and must not see
-        // calls in plain text.
+        // A proxy that the environment names cannot reach this machine's own ports, and must not
+        // see calls in plain text.
         if nodes.iter().any(is_loopback) {
             builder = builder.no_proxy();
         }
@@ -211,7 +211,7 @@ impl GatewayClient {
         self.node().as_str().trim_end_matches('/').to_owned()
     }
 
-    pub(super) fn request(&self, method: Method, path: &str) -> Result<Request, ClientError> {
+    pub(super) fn request(&self, method: Method, path: &str) -> Result<Request> {
         let url = Url::parse(&format!("{}{path}", self.address()));
         let url = url.map_err(|error| ClientError::Address(error.to_string()))?;
         let mut request = Request::new(method, url);
@@ -223,11 +223,7 @@ impl GatewayClient {
 
     /// Makes a call, and retries until an answer or `deadline`. The answer may be a refusal; see
     /// `expect`.
-    pub async fn call(
-        &self,
-        call: &GatewayCall,
-        deadline: Instant,
-    ) -> Result<GatewayAnswer, ClientError> {
+    pub async fn call(&self, call: &GatewayCall, deadline: Instant) -> Result<GatewayAnswer> {
         let mut pause = RetryPause::new(FIRST_RETRY_INTERVAL, MAX_RETRY_INTERVAL);
         let mut tried = 1;
         let mut before = None;
@@ -283,7 +279,7 @@ impl GatewayClient {
         call: &GatewayCall,
         expected: &[u16],
         deadline: Instant,
-    ) -> Result<GatewayAnswer, ClientError> {
+    ) -> Result<GatewayAnswer> {
         let answer = self.call(call, deadline).await?;
         if expected.contains(&answer.status) {
             return Ok(answer);

@@ -1,4 +1,5 @@
-//! Files beside the keys: readable by their owner only, replaced as a whole, and changed by one program at a time.
+//! Files beside the keys: readable by their owner only, replaced as a whole, and changed by one
+//! program at a time.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -96,7 +97,8 @@ impl PrivateFile {
         Ok(part)
     }
 
-    /// Adds a line. A file of more than `most` bytes is moved aside first. To be called with a lock.
+    /// Adds a line. A file of more than `most` bytes is moved aside first. To be called with a
+    /// lock.
     pub(super) fn append(&self, line: &str, most: u64) -> io::Result<()> {
         if fs::metadata(&self.path).is_ok_and(|metadata| metadata.len() > most) {
             fs::rename(&self.path, self.path.with_extension("log.old"))?;

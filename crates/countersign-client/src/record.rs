@@ -7,7 +7,7 @@
 
 use serde_json::json;
 
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::visible::visible;
 use countersign_e2e::{
     self as e2e, DeviceBundle, DeviceTrust, PlainArtifact, SignedStatement, SignedVerdict,
@@ -45,7 +45,7 @@ fn malformed(problem: impl std::fmt::Display) -> ClientError {
 }
 
 impl DecisionRecord {
-    pub fn parse(text: &[u8]) -> Result<Self, ClientError> {
+    pub fn parse(text: &[u8]) -> Result<Self> {
         let node = json::parse(text).map_err(malformed)?;
         Self::read(&node).map_err(malformed)
     }
@@ -90,7 +90,7 @@ impl DecisionRecord {
     }
 
     /// Verifies everything but the device's owner.
-    pub fn verify(&self) -> Result<VerifiedRecord, ClientError> {
+    pub fn verify(&self) -> Result<VerifiedRecord> {
         let artifact = PlainArtifact::parse(self.artifact.as_bytes())?;
         let decision = json::parse(self.decision.as_bytes()).map_err(malformed)?;
         let verdict = verify_decision(&decision, &artifact, &self.device)?;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
 
-use crate::error::ClientError;
+use crate::error::Result;
 use countersign_protocol::jitter::jitter;
 
 /// The pause before the next attempt. It varies by a fifth, and doubles up to a limit.
@@ -36,8 +36,8 @@ pub(crate) async fn poll<T>(
     mut pause: RetryPause,
     time: Duration,
     is_final: impl Fn(&T) -> bool,
-    attempt: impl AsyncFn() -> Result<T, ClientError>,
-) -> Result<T, ClientError> {
+    attempt: impl AsyncFn() -> Result<T>,
+) -> Result<T> {
     let until = Instant::now() + time;
     loop {
         let result = attempt().await?;

@@ -1,12 +1,12 @@
 //! Messages of the gateway, read strictly and not rewritten.
 
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use countersign_e2e::SignedStatement;
 use countersign_protocol::id::RequestId;
 use countersign_protocol::json::{self, JsonNode, JsonValue};
 use countersign_protocol::reader::MemberReader;
 
-pub(super) fn parse(text: &[u8]) -> Result<JsonNode<'_>, ClientError> {
+pub(super) fn parse(text: &[u8]) -> Result<JsonNode<'_>> {
     json::parse(text).map_err(ClientError::answer)
 }
 
@@ -21,7 +21,7 @@ pub(super) struct PushedMessage<'n, 'a> {
 }
 
 impl<'n, 'a> PushedMessage<'n, 'a> {
-    pub(super) fn read(node: &'n JsonNode<'a>) -> Result<Self, ClientError> {
+    pub(super) fn read(node: &'n JsonNode<'a>) -> Result<Self> {
         let mut reader = MemberReader::new(node, "")?;
         Ok(Self {
             msg_id: reader.str("msgId")?,

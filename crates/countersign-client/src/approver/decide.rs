@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::inbox::InboxItem;
 use super::requested_action::requested_actions;
 use super::role::{Approver, POLL_PAUSE};
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayCall, path};
 use crate::profile::EnforcerRecord;
 use crate::random::random;
@@ -57,11 +57,7 @@ pub enum DeliveryConfirmation {
 
 impl Approver {
     /// Signs a choice about a request. Only an opened request can be approved.
-    fn sign(
-        &self,
-        request: &InboxItem,
-        choice: &ApproverChoice,
-    ) -> Result<(String, Timestamp), ClientError> {
+    fn sign(&self, request: &InboxItem, choice: &ApproverChoice) -> Result<(String, Timestamp)> {
         let opened = match (&request.content, choice.verdict) {
             (Ok(opened), _) => opened,
             (Err(_), Verdict::Reject) => return self.sign_unopened(request, choice),
@@ -108,7 +104,7 @@ impl Approver {
         &self,
         request: &InboxItem,
         choice: &ApproverChoice,
-    ) -> Result<(String, Timestamp), ClientError> {
+    ) -> Result<(String, Timestamp)> {
         let Some(hash) = request.artifact_hash else {
             let problem = "it has no hash that could be rejected".to_owned();
             return Err(ClientError::NotApprovable(problem));
@@ -128,7 +124,7 @@ impl Approver {
         &self,
         request: &InboxItem,
         choice: &ApproverChoice,
-    ) -> Result<AcceptedDecision, ClientError> {
+    ) -> Result<AcceptedDecision> {
         let (body, expires_at) = self.sign(request, choice)?;
         let (access, id) = (&self.access, &request.request_id);
         let envelope = access.envelope("decision.submit", id, &body)?;
@@ -156,7 +152,7 @@ impl Approver {
         request: &InboxItem,
         decided: &AcceptedDecision,
         time: Duration,
-    ) -> Result<DeliveryConfirmation, ClientError> {
+    ) -> Result<DeliveryConfirmation> {
         let exchange = ["v1", "exchanges", request.request_id.as_str()];
         let state = poll(POLL_PAUSE, time, bool::clone, async || {
             let answer = self.access.get(&exchange).await?;
@@ -179,7 +175,7 @@ impl Approver {
         &self,
         request: &InboxItem,
         decided: &AcceptedDecision,
-    ) -> Result<DeliveryConfirmation, ClientError> {
+    ) -> Result<DeliveryConfirmation> {
         let Ok(opened) = &request.content else {
             return Ok(DeliveryConfirmation::ByGateway);
         };
@@ -224,7 +220,7 @@ impl Approver {
     }
 }
 
-fn check_action(opened: &OpenedArtifact, id: &str, verdict: Verdict) -> Result<(), ClientError> {
+fn check_action(opened: &OpenedArtifact, id: &str, verdict: Verdict) -> Result<()> {
     let actions = requested_actions(opened.artifact());
     match actions.iter().find(|action| action.id == id) {
         Some(action) if action.verdict == verdict => Ok(()),
@@ -235,7 +231,7 @@ fn check_action(opened: &OpenedArtifact, id: &str, verdict: Verdict) -> Result<(
 }
 
 /// A grant by prefix is for the command that was shown, and others like it.
-fn check_prefix(artifact: &PlainArtifact, prefix: &[String]) -> Result<(), ClientError> {
+fn check_prefix(artifact: &PlainArtifact, prefix: &[String]) -> Result<()> {
     let node = json::parse(artifact.text().as_bytes());
     let words = node.ok().and_then(|node| read_words(&node));
     let Some(words) = words else {

@@ -1,8 +1,8 @@
-//! The devices of this approver. This one follows the statements from itself: a device that no known
-//! device has added is shown as not verified.
+//! The devices of this approver. This one follows the statements from itself: a device that no
+//! known device has added is shown as not verified.
 
 use super::role::Approver;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayAnswer, GatewayCall};
 use crate::wire;
 use countersign_e2e::{
@@ -119,41 +119,38 @@ impl ListedDevice {
     }
 }
 
-pub(super) fn array<'n, 'a>(
-    node: &'n JsonNode<'a>,
-    name: &str,
-) -> Result<&'n [JsonNode<'a>], ClientError> {
+pub(super) fn array<'n, 'a>(node: &'n JsonNode<'a>, name: &str) -> Result<&'n [JsonNode<'a>]> {
     wire::array(node, name).ok_or_else(|| ClientError::answer(format!("an array {name}")))
 }
 
 impl Approver {
-    async fn list(&self) -> Result<GatewayAnswer, ClientError> {
+    async fn list(&self) -> Result<GatewayAnswer> {
         let call = GatewayCall::get(self.path(&["devices"]));
         self.access.call(&call, &[200]).await
     }
 
     /// All statements about this approver's devices, byte for byte.
-    pub(super) async fn statements(&self) -> Result<Vec<String>, ClientError> {
+    pub(super) async fn statements(&self) -> Result<Vec<String>> {
         let answer = self.list().await?;
         let node = wire::parse(&answer.body)?;
         let statements = array(&node, "statements")?.iter();
         Ok(statements.map(|node| node.raw.to_owned()).collect())
     }
 
-    pub(super) async fn signed_statements(&self) -> Result<Vec<SignedStatement>, ClientError> {
+    pub(super) async fn signed_statements(&self) -> Result<Vec<SignedStatement>> {
         let answer = self.list().await?;
         let node = wire::parse(&answer.body)?;
         Ok(wire::statements(array(&node, "statements")?))
     }
 
     /// Follows these statements from this device, and stores the result in the profile.
-    fn follow(&self, signed: &[SignedStatement]) -> Result<DeviceTrust, ClientError> {
+    fn follow(&self, signed: &[SignedStatement]) -> Result<DeviceTrust> {
         self.update_if_new(|profile| profile.follow(signed))
     }
 
-    /// The devices as the gateway lists them, judged by the statements that lead from this device to
-    /// them.
-    pub async fn devices(&self) -> Result<KnownDevices, ClientError> {
+    /// The devices as the gateway lists them, judged by the statements that lead from this device
+    /// to them.
+    pub async fn devices(&self) -> Result<KnownDevices> {
         let answer = self.list().await?;
         let node = wire::parse(&answer.body)?;
         let trust = self.follow(&wire::statements(array(&node, "statements")?))?;
@@ -186,7 +183,7 @@ impl Approver {
 
     /// Adds the device that asks for it, and lets it add this one. To be called once a person has
     /// compared name and id.
-    pub async fn add_device(&self, request: &EndorsementRequest) -> Result<(), ClientError> {
+    pub async fn add_device(&self, request: &EndorsementRequest) -> Result<()> {
         let own = (&self.keys, &self.bundle);
         let endorsed = request.endorse(&self.tenant, &self.id, own)?;
         for signed in &endorsed {
@@ -195,17 +192,13 @@ impl Approver {
         self.follow(&endorsed).map(drop)
     }
 
-    pub(super) async fn publish(&self, signed: &SignedStatement) -> Result<(), ClientError> {
+    pub(super) async fn publish(&self, signed: &SignedStatement) -> Result<()> {
         let call = GatewayCall::post(self.path(&["devices"]), signed.to_text());
         self.access.call(&call, &[200, 201]).await.map(drop)
     }
 
     /// Revokes a device, and the devices that it has added, except the `known` ones.
-    pub async fn revoke_known(
-        &self,
-        device: DeviceId,
-        known: &KnownDevices,
-    ) -> Result<(), ClientError> {
+    pub async fn revoke_known(&self, device: DeviceId, known: &KnownDevices) -> Result<()> {
         let own = self.device_id();
         let keeps = known.trust.in_force().iter().map(TrustedDevice::id);
         let keeps = keeps.filter(|id| *id != device).collect();
@@ -224,7 +217,7 @@ impl Approver {
     }
 
     /// The same, with the devices that the gateway lists now.
-    pub async fn revoke_device(&self, device: DeviceId) -> Result<(), ClientError> {
+    pub async fn revoke_device(&self, device: DeviceId) -> Result<()> {
         let known = self.devices().await?;
         self.revoke_known(device, &known).await
     }

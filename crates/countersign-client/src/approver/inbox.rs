@@ -1,6 +1,6 @@
-//! The requests that wait for a decision. A request is opened with the key of the enforcer that this
-//! device has pinned. One that does not open, or contradicts the members beside it, is shown as such
-//! and can only be rejected.
+//! The requests that wait for a decision. A request is opened with the key of the enforcer that
+//! this device has pinned. One that does not open, or contradicts the members beside it, is shown
+//! as such and can only be rejected.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::open_failure::OpenFailure;
 use super::role::Approver;
 use crate::access::call_deadline;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayCall, page_path};
 use crate::profile::EnforcerRecord;
 use crate::visible::visible;
@@ -51,8 +51,8 @@ pub struct InboxItem {
     pub strangers: Vec<StrangeDevice>,
 }
 
-/// A device that the enforcer obeys as one of this approver's, and that this device does not know to
-/// be in force.
+/// A device that the enforcer obeys as one of this approver's, and that this device does not know
+/// to be in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StrangeDevice {
     pub id: DeviceId,
@@ -132,9 +132,9 @@ impl<'n, 'a> RequestMembers<'n, 'a> {
 }
 
 impl Approver {
-    /// Reads the whole inbox, oldest first, one page at a time. For an enforcer that is not known here
-    /// it looks, once, whether another device of this approver has introduced it.
-    pub async fn inbox(&self, mut visit: impl FnMut(InboxItem)) -> Result<(), ClientError> {
+    /// Reads the whole inbox, oldest first, one page at a time. For an enforcer that is not known
+    /// here it looks, once, whether another device of this approver has introduced it.
+    pub async fn inbox(&self, mut visit: impl FnMut(InboxItem)) -> Result<()> {
         let base = self.path(&["inbox"]);
         let mut cursor: Option<String> = None;
         let (mut count, mut looked) = (0, false);
@@ -171,7 +171,7 @@ impl Approver {
 
     /// The requests whose id begins with `prefix`, which may be empty; at most 16. A whole id finds
     /// that request alone.
-    pub async fn find(&self, prefix: &str) -> Result<Vec<InboxItem>, ClientError> {
+    pub async fn find(&self, prefix: &str) -> Result<Vec<InboxItem>> {
         let (mut exact, mut found) = (None, Vec::new());
         self.inbox(|request| {
             let id = request.request_id.as_str();
@@ -186,7 +186,7 @@ impl Approver {
     }
 
     /// Reads a pushed Envelope, if it asks for an approval.
-    pub async fn read_pushed(&self, envelope: &str) -> Result<Option<InboxItem>, ClientError> {
+    pub async fn read_pushed(&self, envelope: &str) -> Result<Option<InboxItem>> {
         let node = wire::parse(envelope.as_bytes())?;
         if PushedMessage::read(&node)?.msg_type != "approval.request" {
             return Ok(None);
@@ -199,7 +199,7 @@ impl Approver {
         Ok(Some(request))
     }
 
-    fn read_request(&self, envelope: &JsonNode<'_>) -> Result<InboxItem, ClientError> {
+    fn read_request(&self, envelope: &JsonNode<'_>) -> Result<InboxItem> {
         let message = PushedMessage::read(envelope)?;
         let body = message.body;
         let claimed = RequestMembers::read(body);
@@ -244,7 +244,7 @@ impl Approver {
         Ok(request)
     }
 
-    fn strangers(&self, artifact: &PlainArtifact) -> Result<Vec<StrangeDevice>, ClientError> {
+    fn strangers(&self, artifact: &PlainArtifact) -> Result<Vec<StrangeDevice>> {
         let trust = self.own_trust()?;
         let named = artifact.devices_of(&self.id);
         let strangers = named.filter_map(|id| {

@@ -1,6 +1,6 @@
-//! Enforcers that another device of this approver has authenticated. This device believes a signature
-//! of a device that it trusts, and nothing that the gateway adds. An introduction that disagrees with
-//! another, or of a pairing that was ended here, is not taken over.
+//! Enforcers that another device of this approver has authenticated. This device believes a
+//! signature of a device that it trusts, and nothing that the gateway adds. An introduction that
+//! disagrees with another, or of a pairing that was ended here, is not taken over.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::devices::array;
 use super::open_failure::OpenFailure;
 use super::role::{Approver, locked};
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::gateway::GatewayCall;
 use crate::profile::{ApproverProfile, EnforcerRecord};
 use crate::wire;
@@ -32,15 +32,15 @@ pub struct Introducer {
 }
 
 impl Approver {
-    /// Takes over the enforcers that other devices know, and publishes those that this one knows. It
-    /// can be called again at any time.
-    pub async fn share_enforcers(&self) -> Result<(), ClientError> {
+    /// Takes over the enforcers that other devices know, and publishes those that this one knows.
+    /// It can be called again at any time.
+    pub async fn share_enforcers(&self) -> Result<()> {
         self.learn().await?;
         self.introduce().await
     }
 
     /// The device that introduced an enforcer to this one.
-    pub fn introducer(&self, record: &EnforcerRecord) -> Result<Option<Introducer>, ClientError> {
+    pub fn introducer(&self, record: &EnforcerRecord) -> Result<Option<Introducer>> {
         let Some(id) = record.introduced_by.clone() else {
             return Ok(None);
         };
@@ -58,7 +58,7 @@ impl Approver {
     }
 
     /// The well-formed introductions that the gateway lists, not verified.
-    async fn listed_introductions(&self) -> Result<Vec<SignedIntroduction>, ClientError> {
+    async fn listed_introductions(&self) -> Result<Vec<SignedIntroduction>> {
         let call = GatewayCall::get(self.path(&["introductions"]));
         let answer = self.access.call(&call, &[200]).await?;
         let node = wire::parse(&answer.body)?;
@@ -70,7 +70,7 @@ impl Approver {
     /// Signs and publishes an introduction of each enforcer that is known here, unless the gateway
     /// lists it already. It includes those that were introduced: when the device that was paired is
     /// lost, others still learn of them.
-    async fn introduce(&self) -> Result<(), ClientError> {
+    async fn introduce(&self) -> Result<()> {
         let listed = self.listed_introductions().await?;
         for record in self.enforcers() {
             let enforcer = (&record.pinned()?, record.label.as_deref());
@@ -101,7 +101,7 @@ impl Approver {
     }
 
     /// Looks for introductions. If the gateway withholds them, the enforcers stay unknown.
-    pub(super) async fn look_for_introductions(&self) -> Result<(), ClientError> {
+    pub(super) async fn look_for_introductions(&self) -> Result<()> {
         match self.learn().await {
             Err(error @ (ClientError::Profile(_) | ClientError::ProfileReplaced)) => Err(error),
             Ok(()) | Err(_) => Ok(()),
@@ -114,7 +114,7 @@ impl Approver {
     }
 
     /// Pins the enforcers that devices which this one trusts have introduced.
-    async fn learn(&self) -> Result<(), ClientError> {
+    async fn learn(&self) -> Result<()> {
         *locked(&self.looked) = Some(Instant::now());
         // Another program may have paired with this profile.
         self.reload()?;
@@ -138,13 +138,13 @@ struct IntroductionOffer<'a> {
     at: Timestamp,
 }
 
-/// Pins the enforcers that devices in force have introduced, if nothing contradicts. Returns whether
-/// there was any, and why others were refused.
+/// Pins the enforcers that devices in force have introduced, if nothing contradicts. Returns
+/// whether there was any, and why others were refused.
 fn take_over(
     profile: &mut ApproverProfile,
     trust: &DeviceTrust,
     listed: &[SignedIntroduction],
-) -> Result<(bool, BTreeMap<String, OpenFailure>), ClientError> {
+) -> Result<(bool, BTreeMap<String, OpenFailure>)> {
     let mut offered = BTreeMap::<&str, IntroductionOffer<'_>>::new();
     let mut refused = BTreeMap::new();
     let own = profile.bundle()?.id();

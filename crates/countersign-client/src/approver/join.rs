@@ -1,5 +1,6 @@
-//! Joining with an invitation: the code becomes a credential, keys are created, and both are stored in
-//! the profile at once. A device of an approver then comes into force, at once if it is the first.
+//! Joining with an invitation: the code becomes a credential, keys are created, and both are stored
+//! in the profile at once. A device of an approver then comes into force, at once if it is the
+//! first.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use serde_json::json;
 use super::devices::{DeviceStanding, KnownDevices};
 use super::role::Approver;
 use crate::access::call_deadline;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayCall, GatewayClient, GatewayLocation};
 use crate::profile::{
     ApproverProfile, EnforcerProfile, GatewayProfile, Profile, ProfileFile, SecretText,
@@ -34,7 +35,7 @@ pub struct InvitationLink {
 }
 
 impl InvitationLink {
-    pub fn parse(text: &str) -> Result<Self, ClientError> {
+    pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         let (page, code) = match text.split_once(MARK) {
             Some((page, code)) => (Some(page.trim_end_matches('/')), code),
@@ -73,8 +74,8 @@ struct JoinCredential {
 }
 
 /// Joins, and stores credential and keys in the profile. Unless `replace`, a role that the profile
-/// has already is not overwritten: the new one goes into a profile beside it, since the code is used
-/// up.
+/// has already is not overwritten: the new one goes into a profile beside it, since the code is
+/// used up.
 pub async fn join(
     file: &ProfileFile,
     replace: bool,
@@ -82,7 +83,7 @@ pub async fn join(
     invitation: &InvitationLink,
     location: &GatewayLocation<'_>,
     name: &DeviceName,
-) -> Result<JoinOutcome, ClientError> {
+) -> Result<JoinOutcome> {
     let present = file.rehearse()?;
     if !replace && present.enforcer.is_some() && present.approver.is_some() {
         return Err(ClientError::RolesTaken);
@@ -137,13 +138,13 @@ pub async fn join(
     }
 }
 
-/// Writes the role into the profile, or into the first one beside it that has no such role. `put` says
-/// whether it replaced one.
+/// Writes the role into the profile, or into the first one beside it that has no such role. `put`
+/// says whether it replaced one.
 fn keep(
     file: &ProfileFile,
     replace: bool,
     put: impl Fn(&mut Profile) -> bool,
-) -> Result<ProfileFile, ClientError> {
+) -> Result<ProfileFile> {
     let mut place = file.clone();
     for number in 2..=MAX_NUMBER {
         let kept = place.update(|profile| {
@@ -160,10 +161,7 @@ fn keep(
     Err(ClientError::RolesTaken)
 }
 
-async fn redeem(
-    client: &GatewayClient,
-    invitation: &InvitationLink,
-) -> Result<JoinCredential, ClientError> {
+async fn redeem(client: &GatewayClient, invitation: &InvitationLink) -> Result<JoinCredential> {
     let body = json!({ "code": invitation.code.expose() }).to_string();
     // A code works once: after a lost answer it could be used up.
     let call = GatewayCall::post("/v1/join", body).once();
@@ -199,7 +197,7 @@ pub enum EnrolmentProgress {
 
 impl Approver {
     /// Whether the gateway lists this device as in force. Fails if it was revoked.
-    fn is_in_force(&self, devices: &KnownDevices) -> Result<bool, ClientError> {
+    fn is_in_force(&self, devices: &KnownDevices) -> Result<bool> {
         match devices.find(self.device_id()).map(|device| device.standing) {
             Some(DeviceStanding::Revoked | DeviceStanding::Ended) => {
                 Err(ClientError::DeviceRevoked)
@@ -210,7 +208,7 @@ impl Approver {
 
     /// Brings this device into force, or returns the request for it. It can be called again at any
     /// time.
-    pub async fn enrol(&self) -> Result<EnrolmentProgress, ClientError> {
+    pub async fn enrol(&self) -> Result<EnrolmentProgress> {
         let devices = self.devices().await?;
         if self.is_in_force(&devices)? {
             return Ok(EnrolmentProgress::InForce);
@@ -232,7 +230,7 @@ impl Approver {
         Ok(EnrolmentProgress::Asks(Box::new(request)))
     }
 
-    async fn register_first(&self) -> Result<(), ClientError> {
+    async fn register_first(&self) -> Result<()> {
         let change = StatementChange::Add(Box::new(self.bundle.clone()));
         let (own, now) = (self.device_id(), self.now());
         let statement = DeviceStatement::new(&self.tenant, &self.id, &change, now, own)?;
@@ -242,7 +240,7 @@ impl Approver {
     }
 
     /// Waits until another device has added this one. False if none has within `time`.
-    pub async fn wait_until_in_force(&self, time: Duration) -> Result<bool, ClientError> {
+    pub async fn wait_until_in_force(&self, time: Duration) -> Result<bool> {
         let in_force = poll(POLL_PAUSE, time, bool::clone, async || {
             self.is_in_force(&self.devices().await?)
         });

@@ -1,5 +1,5 @@
-//! The approver at a terminal: it joins, pairs, reads requests, and signs decisions. What the gateway
-//! says is shown as its word, or not believed.
+//! The approver at a terminal: it joins, pairs, reads requests, and signs decisions. Claims of the
+//! gateway are shown as such, or not believed.
 
 mod decide;
 mod devices;

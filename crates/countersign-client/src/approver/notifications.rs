@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::role::Approver;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::gateway::GatewayCall;
 
 #[derive(Debug, Clone, Deserialize)]
@@ -50,7 +50,7 @@ pub struct TestedNotification {
 
 impl Approver {
     /// Calls the gateway, and reads its answer.
-    async fn read<T>(&self, call: &GatewayCall, expected: &[u16]) -> Result<T, ClientError>
+    async fn read<T>(&self, call: &GatewayCall, expected: &[u16]) -> Result<T>
     where
         T: for<'de> Deserialize<'de>,
     {
@@ -58,24 +58,24 @@ impl Approver {
         serde_json::from_slice(&answer.body).map_err(ClientError::answer)
     }
 
-    pub async fn notifications(&self) -> Result<NotificationList, ClientError> {
+    pub async fn notifications(&self) -> Result<NotificationList> {
         let call = GatewayCall::get(self.path(&["notifications"]));
         self.read(&call, &[200]).await
     }
 
     /// Adds a webhook, or enables the one that has this URL.
-    pub async fn add_webhook(&self, url: &str) -> Result<AddedWebhook, ClientError> {
+    pub async fn add_webhook(&self, url: &str) -> Result<AddedWebhook> {
         let body = json!({ "kind": "webhook", "url": url }).to_string();
         let call = GatewayCall::post(self.path(&["notifications"]), body);
         self.read(&call, &[200, 201]).await
     }
 
-    pub async fn remove_notification(&self, id: &str) -> Result<(), ClientError> {
+    pub async fn remove_notification(&self, id: &str) -> Result<()> {
         let call = GatewayCall::delete(self.path(&["notifications", id]), "");
         self.access.call(&call, &[204]).await.map(drop)
     }
 
-    pub async fn test_notification(&self, id: &str) -> Result<TestedNotification, ClientError> {
+    pub async fn test_notification(&self, id: &str) -> Result<TestedNotification> {
         let call = GatewayCall::post(self.path(&["notifications", id, "test"]), "").once();
         self.read(&call, &[200]).await
     }

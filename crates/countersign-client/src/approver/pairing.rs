@@ -1,11 +1,11 @@
-//! Pairing from the approver's side: by the link that the enforcer printed, or by its short code and
-//! digits that a person compares. An enforcer is pinned only once it is authentic. At the gateway a
-//! pairing is for all devices of the approver.
+//! Pairing from the approver's side: by the link that the enforcer printed, or by its short code
+//! and digits that a person compares. An enforcer is pinned only once it is authentic. At the
+//! gateway a pairing is for all devices of the approver.
 
 use serde_json::json;
 
 use super::role::Approver;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayCall, page_path};
 use crate::profile::{EnforcerRecord, UnpairedRecord};
 use crate::random::random;
@@ -52,8 +52,8 @@ impl PendingComparison {
     }
 }
 
-/// Whether pairing may replace the key of a known enforcer. Otherwise a link that a person was made to
-/// open could take the place of an enforcer that the person knows.
+/// Whether pairing may replace the key of a known enforcer. Otherwise a link that a person was made
+/// to open could take the place of an enforcer that the person knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnownKey {
     Keep,
@@ -61,7 +61,7 @@ pub enum KnownKey {
 }
 
 impl Approver {
-    fn check_known(&self, id: &str, key: &str, known: KnownKey) -> Result<(), ClientError> {
+    fn check_known(&self, id: &str, key: &str, known: KnownKey) -> Result<()> {
         let differs = self.enforcer(id).is_some_and(|record| record.key != key);
         if differs && known == KnownKey::Keep {
             return Err(ClientError::KnownWithOtherKey(visible(id)));
@@ -69,7 +69,7 @@ impl Approver {
         Ok(())
     }
 
-    async fn resolve(&self, code: PairingCode) -> Result<PairingOffer, ClientError> {
+    async fn resolve(&self, code: PairingCode) -> Result<PairingOffer> {
         let code = code.to_string();
         let answer = self.access.get(&["v1", "pairing", "resolve", &code]).await;
         let unknown = ClientError::NoSuchCode;
@@ -90,7 +90,7 @@ impl Approver {
 
     /// Returns the routing token. There is no retry after a lost answer: the pairing could be
     /// complete, and would be refused.
-    async fn complete(&self, nonce: &Nonce, answer: &PairingAnswer) -> Result<String, ClientError> {
+    async fn complete(&self, nonce: &Nonce, answer: &PairingAnswer) -> Result<String> {
         let body = json!({
             "nonce": nonce, "approverId": self.id, "publicKey": answer.to_text()?,
         });
@@ -102,11 +102,9 @@ impl Approver {
         token.ok_or_else(|| ClientError::answer("a routing token"))
     }
 
-    /// Pairs with the enforcer whose key the link authenticates. Refused if it is known with another key.
-    pub async fn pair_by_link(
-        &mut self,
-        link: &PairingLink,
-    ) -> Result<EnforcerRecord, ClientError> {
+    /// Pairs with the enforcer whose key the link authenticates. Refused if it is known with
+    /// another key.
+    pub async fn pair_by_link(&mut self, link: &PairingLink) -> Result<EnforcerRecord> {
         self.pair_by_link_with(link, KnownKey::Keep).await
     }
 
@@ -114,7 +112,7 @@ impl Approver {
         &mut self,
         link: &PairingLink,
         known: KnownKey,
-    ) -> Result<EnforcerRecord, ClientError> {
+    ) -> Result<EnforcerRecord> {
         let resolved = self.resolve(link.code).await?;
         let nonce = &resolved.nonce;
         let offer = AuthenticOffer::check(resolved.bundle, &link.fingerprint)?;
@@ -128,7 +126,7 @@ impl Approver {
 
     /// Completes a pairing by its typed code. Nothing is pinned before `confirm`. Refused if the
     /// enforcer is known with another key.
-    pub async fn pair_by_code(&self, code: PairingCode) -> Result<PendingComparison, ClientError> {
+    pub async fn pair_by_code(&self, code: PairingCode) -> Result<PendingComparison> {
         self.pair_by_code_with(code, KnownKey::Keep).await
     }
 
@@ -136,7 +134,7 @@ impl Approver {
         &self,
         code: PairingCode,
         known: KnownKey,
-    ) -> Result<PendingComparison, ClientError> {
+    ) -> Result<PendingComparison> {
         let offer = self.resolve(code).await?;
         let key = offer.bundle.encryption_key().to_text();
         self.check_known(offer.bundle.enforcer_id().as_str(), &key, known)?;
@@ -153,17 +151,14 @@ impl Approver {
     }
 
     /// Pins the enforcer, after a person said that both screens show the same digits.
-    pub async fn confirm(
-        &mut self,
-        comparing: PendingComparison,
-    ) -> Result<EnforcerRecord, ClientError> {
+    pub async fn confirm(&mut self, comparing: PendingComparison) -> Result<EnforcerRecord> {
         let pinned = comparing.comparison.confirmed_by_person();
         let (token, label) = (comparing.routing_token, comparing.label);
         self.pin(&pinned, token, label).await
     }
 
     /// Gives up a pairing whose digits differ.
-    pub async fn abort(&self, comparing: PendingComparison) -> Result<(), ClientError> {
+    pub async fn abort(&self, comparing: PendingComparison) -> Result<()> {
         (self.access.revoke_pairing(&comparing.routing_token)).await
     }
 
@@ -172,7 +167,7 @@ impl Approver {
         enforcer: &PinnedEnforcer,
         routing_token: String,
         label: Option<String>,
-    ) -> Result<EnforcerRecord, ClientError> {
+    ) -> Result<EnforcerRecord> {
         let record = EnforcerRecord {
             id: enforcer.id().to_string(),
             key: enforcer.encryption_key().to_text(),
@@ -195,9 +190,9 @@ impl Approver {
         Ok(record)
     }
 
-    /// Ends a pairing, here and at the gateway, there for all devices. It ends here even if the call
-    /// to the gateway fails. Earlier introductions by other devices do not bring it back.
-    pub async fn unpair(&mut self, enforcer: &str) -> Result<bool, ClientError> {
+    /// Ends a pairing, here and at the gateway, there for all devices. It ends here even if the
+    /// call to the gateway fails. Earlier introductions by other devices do not bring it back.
+    pub async fn unpair(&mut self, enforcer: &str) -> Result<bool> {
         let Some(record) = self.enforcer(enforcer) else {
             return Ok(false);
         };
@@ -217,7 +212,7 @@ impl Approver {
     }
 
     /// The current token of the pairing: another device may have paired last.
-    async fn token_of(&self, enforcer: &str) -> Result<Option<String>, ClientError> {
+    async fn token_of(&self, enforcer: &str) -> Result<Option<String>> {
         let mut cursor: Option<String> = None;
         for _ in 0..MAX_PAGES {
             let call = GatewayCall::get(page_path("/v1/pairings", PAGE, cursor.as_deref()));

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::role::{Approver, POLL_PAUSE};
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::gateway::GatewayCall;
 use crate::random::random;
 use crate::retry::poll;
@@ -27,13 +27,14 @@ pub struct SentPrompt {
 }
 
 impl Approver {
-    /// Sends a prompt to an enforcer that this device is paired with: for one session of its agent, or for any.
+    /// Sends a prompt to an enforcer that this device is paired with: for one session of its agent,
+    /// or for any.
     pub async fn prompt(
         &self,
         enforcer: &str,
         session: Option<&str>,
         text: &str,
-    ) -> Result<SentPrompt, ClientError> {
+    ) -> Result<SentPrompt> {
         let record = self.enforcer(enforcer).ok_or(ClientError::Choice(
             "this device is not paired with that enforcer; see: countersign pairings",
         ))?;
@@ -73,11 +74,7 @@ impl Approver {
 
     /// Waits until the enforcer has taken or rejected a prompt, for up to `time`. Returns the state
     /// at the end.
-    pub async fn prompt_taken(
-        &self,
-        request_id: &RequestId,
-        time: Duration,
-    ) -> Result<SentPrompt, ClientError> {
+    pub async fn prompt_taken(&self, request_id: &RequestId, time: Duration) -> Result<SentPrompt> {
         let is_final = |sent: &SentPrompt| sent.status != PromptStatus::Queued;
         let sent = poll(POLL_PAUSE, time, is_final, async || {
             let parts = ["v1", "prompt", request_id.as_str()];
@@ -87,7 +84,7 @@ impl Approver {
     }
 }
 
-fn read(request_id: &RequestId, ack: &Value) -> Result<SentPrompt, ClientError> {
+fn read(request_id: &RequestId, ack: &Value) -> Result<SentPrompt> {
     let status = ack["status"].as_str().and_then(PromptStatus::parse);
     let same = ack["requestId"] == request_id.as_str();
     let status = status.filter(|_| same);

@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use super::open_failure::OpenFailure;
 use crate::access::{GatewayAccess, call_deadline};
 use crate::channel::{ChannelRole, ChannelWatch};
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayClient, path};
 use crate::profile::{ApproverProfile, EnforcerRecord, Profile, ProfileError, ProfileFile};
 use crate::retry::RetryPause;
@@ -47,7 +47,7 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Approver {
     /// Fails with `Sealed` if the keys are encrypted.
-    pub fn open(file: &ProfileFile, clock: &Clock) -> Result<Self, ClientError> {
+    pub fn open(file: &ProfileFile, clock: &Clock) -> Result<Self> {
         Self::open_with(file, clock, || Err(ProfileError::Sealed.into()))
     }
 
@@ -55,8 +55,8 @@ impl Approver {
     pub fn open_with(
         file: &ProfileFile,
         clock: &Clock,
-        passphrase: impl FnOnce() -> Result<Zeroizing<String>, ClientError>,
-    ) -> Result<Self, ClientError> {
+        passphrase: impl FnOnce() -> Result<Zeroizing<String>>,
+    ) -> Result<Self> {
         let profile = file.require(file.load()?.approver, ROLE)?;
         let sender = EnvelopeSender {
             approver_id: Some(profile.id()?),
@@ -88,7 +88,7 @@ impl Approver {
     }
 
     /// Encrypts the keys of this device with a passphrase; `None` stores them unencrypted.
-    pub fn set_passphrase(&self, passphrase: Option<&str>) -> Result<(), ClientError> {
+    pub fn set_passphrase(&self, passphrase: Option<&str>) -> Result<()> {
         self.update(|profile| profile.store_keys(&self.keys, passphrase))
     }
 
@@ -131,7 +131,7 @@ impl Approver {
     }
 
     /// The devices that this one trusts without asking anyone.
-    pub(super) fn own_trust(&self) -> Result<DeviceTrust, ClientError> {
+    pub(super) fn own_trust(&self) -> Result<DeviceTrust> {
         locked(&self.profile).trust()
     }
 
@@ -141,11 +141,7 @@ impl Approver {
     }
 
     /// Tells the gateway not to send a message again. A failure does little harm.
-    pub async fn acknowledge(
-        &self,
-        request_id: &RequestId,
-        msg_id: &str,
-    ) -> Result<(), ClientError> {
+    pub async fn acknowledge(&self, request_id: &RequestId, msg_id: &str) -> Result<()> {
         let access = &self.access;
         let sent = access.acknowledge(request_id, msg_id, None, call_deadline());
         sent.await
@@ -154,8 +150,8 @@ impl Approver {
     /// Changes the profile's file, and takes over what is there then.
     pub(super) fn update<T>(
         &self,
-        change: impl FnOnce(&mut ApproverProfile) -> Result<T, ClientError>,
-    ) -> Result<T, ClientError> {
+        change: impl FnOnce(&mut ApproverProfile) -> Result<T>,
+    ) -> Result<T> {
         let (result, profile) = self.file.update(|profile: &mut Profile| {
             let approver = self.file.require(profile.approver.as_mut(), ROLE)?;
             self.check_same(approver)?;
@@ -169,8 +165,8 @@ impl Approver {
     /// Like `update`, but writes only if `change` says that there is something new.
     pub(super) fn update_if_new<T>(
         &self,
-        change: impl Fn(&mut ApproverProfile) -> Result<(T, bool), ClientError>,
-    ) -> Result<T, ClientError> {
+        change: impl Fn(&mut ApproverProfile) -> Result<(T, bool)>,
+    ) -> Result<T> {
         let mut rehearsed = locked(&self.profile).clone();
         match change(&mut rehearsed)? {
             (result, false) => Ok(result),
@@ -179,7 +175,7 @@ impl Approver {
     }
 
     /// Takes over changes of other programs.
-    pub(super) fn reload(&self) -> Result<(), ClientError> {
+    pub(super) fn reload(&self) -> Result<()> {
         let profile = self.file.require(self.file.load()?.approver, ROLE)?;
         self.check_same(&profile)?;
         *locked(&self.profile) = profile;
@@ -187,7 +183,7 @@ impl Approver {
     }
 
     /// The knowledge of one device must not become that of another.
-    fn check_same(&self, profile: &ApproverProfile) -> Result<(), ClientError> {
+    fn check_same(&self, profile: &ApproverProfile) -> Result<()> {
         let same_owner = profile.id()? == self.id && profile.gateway.tenant()? == self.tenant;
         if same_owner && profile.bundle()?.id() == self.device_id() {
             Ok(())

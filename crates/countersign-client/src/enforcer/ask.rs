@@ -1,5 +1,5 @@
-//! A request: encrypt it, submit it, wait, and judge the answer. Everything but an accepted approval
-//! is a denial with its cause.
+//! A request: encrypt it, submit it, wait, and judge the answer. Everything but an accepted
+//! approval is a denial with its cause.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::approval_request::{AcceptedApproval, ApprovalDenial, ApprovalRequest};
 use super::role::Enforcer;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayAnswer, GatewayCall, path};
 use crate::random::random;
 use crate::record::DecisionRecord;
@@ -178,7 +178,7 @@ impl PendingRequest<'_> {
         }
     }
 
-    async fn submit(&self) -> Result<(), ClientError> {
+    async fn submit(&self) -> Result<()> {
         let call = GatewayCall::post("/v1/artifacts", self.envelope.clone());
         let client = &self.enforcer.access.client;
         let answer = client.expect(&call, &[202], self.submit_until).await?;
@@ -191,7 +191,7 @@ impl PendingRequest<'_> {
     }
 
     /// Waits for up to `time`: an answer that ends the request, or none yet.
-    async fn wait_once(&self, time: Duration) -> Result<Option<GatewayAnswer>, ClientError> {
+    async fn wait_once(&self, time: Duration) -> Result<Option<GatewayAnswer>> {
         let request = path(&["v1", "exchanges", self.request_id().as_str(), "wait"]);
         let seconds = time.as_secs().max(1);
         let call = GatewayCall::get(format!("{request}?timeout={seconds}")).waiting(time);
@@ -242,8 +242,8 @@ impl PendingRequest<'_> {
         })
     }
 
-    /// Judges a decision by a current list of devices. The outer error means that no such list could
-    /// be read.
+    /// Judges a decision by a current list of devices. The outer error means that no such list
+    /// could be read.
     async fn accept_current(
         &mut self,
         decision: &JsonNode<'_>,
@@ -290,8 +290,8 @@ impl PendingRequest<'_> {
         })
     }
 
-    /// Acknowledges the decision with a signed outcome. A failure is ignored: the answer to the agent
-    /// does not depend on it.
+    /// Acknowledges the decision with a signed outcome. A failure is ignored: the answer to the
+    /// agent does not depend on it.
     async fn acknowledge(&self, message: &wire::PushedMessage<'_, '_>, effect: OutcomeEffect) {
         let deadline = Instant::now() + ACK_TIMEOUT;
         let outcome = self.outcome_key.sign(&OutcomeStatement {
@@ -313,7 +313,7 @@ impl PendingRequest<'_> {
     }
 
     /// Takes the request back. It does not matter if it has ended meanwhile.
-    pub async fn withdraw(&self, reason: &str) -> Result<(), ClientError> {
+    pub async fn withdraw(&self, reason: &str) -> Result<()> {
         let body = json!({ "reason": reason }).to_string();
         let (access, id) = (&self.enforcer.access, self.request_id());
         let call = path(&["v1", "exchanges", id.as_str(), "withdraw"]);

@@ -1,5 +1,5 @@
-//! The devices that may decide: those pinned at pairing, and those that they added since. The gateway
-//! only carries the statements.
+//! The devices that may decide: those pinned at pairing, and those that they added since. The
+//! gateway only carries the statements.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::role::Enforcer;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayCall, path};
 use crate::profile::ApproverRecord;
 use crate::visible::visible;
@@ -52,7 +52,7 @@ impl Enforcer {
         asked: &[String],
         again: bool,
         deadline: Instant,
-    ) -> Result<Vec<DeviceTrust>, ClientError> {
+    ) -> Result<Vec<DeviceTrust>> {
         self.reload()?;
         let (mut fresh, mut unknown) = (Vec::new(), Vec::new());
         for mut record in self.asked(asked).cloned().collect::<Vec<_>>() {
@@ -96,14 +96,14 @@ impl Enforcer {
         &mut self,
         approver: &str,
         deadline: Instant,
-    ) -> Result<Vec<NamedDevice>, ClientError> {
+    ) -> Result<Vec<NamedDevice>> {
         let asked = [approver.to_owned()];
         let trust = self.devices_of(&asked, true, deadline).await?;
         Ok(trust.iter().flat_map(named).collect())
     }
 
     /// An approver's devices in force, as far as this enforcer knows.
-    pub fn known_devices(&self, record: &ApproverRecord) -> Result<Vec<NamedDevice>, ClientError> {
+    pub fn known_devices(&self, record: &ApproverRecord) -> Result<Vec<NamedDevice>> {
         Ok(named(&record.trust(self.tenant.clone())?))
     }
 
@@ -112,7 +112,7 @@ impl Enforcer {
         records.filter(|record| asked.contains(&record.id))
     }
 
-    async fn follow(&self, trust: &mut DeviceTrust, deadline: Instant) -> Result<(), ClientError> {
+    async fn follow(&self, trust: &mut DeviceTrust, deadline: Instant) -> Result<()> {
         let approver = trust.approver().to_string();
         let call = GatewayCall::get(path(&["v1", "approvers", &approver, "devices"]));
         let answer = self.access.client.expect(&call, &[200], deadline).await?;

@@ -1,5 +1,5 @@
-//! Pairing from the enforcer's side: it makes the offer, prints how to reach it, and pins the device
-//! that proves to have seen it.
+//! Pairing from the enforcer's side: it makes the offer, prints how to reach it, and pins the
+//! device that proves to have seen it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use zeroize::Zeroizing;
 
 use super::role::Enforcer;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::gateway::GatewayCall;
 use crate::profile::ApproverRecord;
 use crate::random::random;
@@ -22,7 +22,7 @@ use countersign_protocol::pairing::{Nonce, PairingCode};
 use countersign_protocol::timestamp::Timestamp;
 
 const POLL_PAUSE: RetryPause = RetryPause::constant(Duration::from_millis(500));
-/// Whatever the gateway says about when the code expires.
+/// The gateway may name a later end of the code.
 const PAIRING_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// An attempt at pairing that waits for a device.
@@ -74,7 +74,7 @@ impl Enforcer {
         &self,
         label: Option<&str>,
         workspace: Option<&str>,
-    ) -> Result<PairingAttempt, ClientError> {
+    ) -> Result<PairingAttempt> {
         let offer = EnforcerBundle::new(&self.keys, self.id.clone(), &mut random)?.labelled(label);
         let mut body = json!({ "enforcerId": self.id, "publicKey": offer.to_text()? });
         for (member, text) in [("enforcerLabel", label), ("workspaceName", workspace)] {
@@ -98,12 +98,12 @@ impl Enforcer {
         })
     }
 
-    /// Waits until a device has answered; `None` if the code expires before. The attempt is used up,
-    /// since a second answer would be a second guess.
+    /// Waits until a device has answered; `None` if the code expires before. The attempt is used
+    /// up, since a second answer would be a second guess.
     pub async fn wait_for_answer(
         &self,
         attempt: PairingAttempt,
-    ) -> Result<Option<PairingCompletion>, ClientError> {
+    ) -> Result<Option<PairingCompletion>> {
         let nonce = attempt.nonce.as_str();
         let is_final = |status: &Value| {
             matches!(status["status"].as_str(), Some("completed" | "expired"))
@@ -119,11 +119,7 @@ impl Enforcer {
         self.receive(attempt, &status).await.map(Some)
     }
 
-    async fn receive(
-        &self,
-        attempt: PairingAttempt,
-        status: &Value,
-    ) -> Result<PairingCompletion, ClientError> {
+    async fn receive(&self, attempt: PairingAttempt, status: &Value) -> Result<PairingCompletion> {
         let text = |member: &str| status[member].as_str().unwrap_or_default();
         let expected = || ClientError::answer("an approver and its key");
         let approver = ApproverId::parse(text("approverId")).ok_or_else(expected)?;
@@ -152,13 +148,13 @@ impl Enforcer {
         }
     }
 
-    /// Pins the device of a completed pairing. To be called once its proof was right, or a person has
-    /// compared the digits.
+    /// Pins the device of a completed pairing. To be called once its proof was right, or a person
+    /// has compared the digits.
     pub fn pin(
         &mut self,
         device: &PinnedDevice,
         PairingToken(routing_token): PairingToken,
-    ) -> Result<(), ClientError> {
+    ) -> Result<()> {
         let (now, tenant) = (self.access.now(), self.tenant.clone());
         let mut record = ApproverRecord {
             id: device.approver().to_string(),
@@ -189,7 +185,7 @@ impl Enforcer {
     }
 
     /// Gives up a pairing whose digits differ.
-    pub async fn abort(&self, PairingToken(token): PairingToken) -> Result<(), ClientError> {
+    pub async fn abort(&self, PairingToken(token): PairingToken) -> Result<()> {
         self.access.revoke_pairing(&token).await
     }
 }

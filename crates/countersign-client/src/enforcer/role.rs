@@ -1,7 +1,7 @@
 //! The enforcer, opened from its profile.
 
 use crate::access::GatewayAccess;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::gateway::GatewayClient;
 use crate::profile::{ApproverRecord, Profile, ProfileFile};
 use countersign_e2e::EnforcerKeys;
@@ -22,7 +22,7 @@ pub struct Enforcer {
 }
 
 impl Enforcer {
-    pub fn open(file: &ProfileFile, clock: &Clock) -> Result<Self, ClientError> {
+    pub fn open(file: &ProfileFile, clock: &Clock) -> Result<Self> {
         let profile = file.require(file.load()?.enforcer, ROLE)?;
         let sender = EnvelopeSender {
             enforcer_id: Some(profile.id()?),
@@ -57,7 +57,7 @@ impl Enforcer {
 
     /// Takes over what other programs have learned since: a pairing that ended, a device that was
     /// revoked.
-    pub(super) fn reload(&mut self) -> Result<(), ClientError> {
+    pub(super) fn reload(&mut self) -> Result<()> {
         let profile = self.file.require(self.file.load()?.enforcer, ROLE)?;
         self.approvers = profile.approvers;
         Ok(())
@@ -66,8 +66,8 @@ impl Enforcer {
     /// Changes the records in the profile's file, and takes over what is there then.
     pub(super) fn update(
         &mut self,
-        change: impl FnOnce(&mut Vec<ApproverRecord>) -> Result<(), ClientError>,
-    ) -> Result<(), ClientError> {
+        change: impl FnOnce(&mut Vec<ApproverRecord>) -> Result<()>,
+    ) -> Result<()> {
         self.approvers = self.file.update(|profile: &mut Profile| {
             let enforcer = self.file.require(profile.enforcer.as_mut(), ROLE)?;
             change(&mut enforcer.approvers)?;
@@ -77,7 +77,7 @@ impl Enforcer {
     }
 
     /// Ends a pairing, here and at the gateway. It ends here even if the call to the gateway fails.
-    pub async fn unpair(&mut self, approver: &str) -> Result<bool, ClientError> {
+    pub async fn unpair(&mut self, approver: &str) -> Result<bool> {
         let Some(record) = self.approver(approver).cloned() else {
             return Ok(false);
         };

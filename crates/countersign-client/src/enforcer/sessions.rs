@@ -1,21 +1,21 @@
-//! Reports of an agent's sessions, for people to read. No permission depends on them, so every call is
-//! bounded by a deadline, and a lost report is not sent again.
+//! Reports of an agent's sessions, for people to read. No permission depends on them, so every call
+//! is bounded by a deadline, and a lost report is not sent again.
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use uuid::Builder;
 
 use super::role::Enforcer;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::wire;
 use countersign_protocol::canonical::{Sha256Hex, canonical};
 use countersign_protocol::id::{RequestId, SessionId, TextId};
 use countersign_protocol::session::{EndReason, MAX_WORD_CHARS, SessionState, SnapshotType};
 
 impl Enforcer {
-    /// The protocol's name of an agent's session. Agents have ids of any form, and two agents may have
-    /// the same one.
-    pub fn session(&self, agent: &str, id: &str) -> Result<SessionId, ClientError> {
+    /// The protocol's name of an agent's session. Agents have ids of any form, and two agents may
+    /// have the same one.
+    pub fn session(&self, agent: &str, id: &str) -> Result<SessionId> {
         let names = json!(["countersign session v1", self.id, agent, id]).to_string();
         let hash = Sha256Hex::of(names.as_bytes());
         let bytes = std::array::from_fn(|index| hash.as_bytes()[index]);
@@ -30,7 +30,7 @@ impl Enforcer {
         session: &SessionId,
         agent_host: &str,
         deadline: Instant,
-    ) -> Result<(), ClientError> {
+    ) -> Result<()> {
         let agent_host: String = agent_host.chars().take(MAX_WORD_CHARS).collect();
         let event = json!({ "createdAt": self.access.now(), "agentHost": agent_host });
         let reported = self.report(session, "session.start", event, deadline);
@@ -43,7 +43,7 @@ impl Enforcer {
         session: &SessionId,
         state: SessionState,
         deadline: Instant,
-    ) -> Result<(), ClientError> {
+    ) -> Result<()> {
         let event = json!({ "state": state, "updatedAt": self.access.now() });
         let reported = self.report(session, "session.status", event, deadline);
         reported.await
@@ -55,7 +55,7 @@ impl Enforcer {
         session: &SessionId,
         payload: &Value,
         deadline: Instant,
-    ) -> Result<(), ClientError> {
+    ) -> Result<()> {
         // The hash covers every member.
         let mut event = json!({
             "eventType": "session.snapshot",
@@ -78,7 +78,7 @@ impl Enforcer {
         session: &SessionId,
         reason: EndReason,
         deadline: Instant,
-    ) -> Result<(), ClientError> {
+    ) -> Result<()> {
         let forgotten = self.delete_session_grants(session);
         let event = json!({ "endedAt": self.access.now(), "reason": reason });
         let reported = self.report(session, "session.end", event, deadline);
@@ -91,17 +91,18 @@ impl Enforcer {
         kind: &'static str,
         mut event: Value,
         deadline: Instant,
-    ) -> Result<(), ClientError> {
+    ) -> Result<()> {
         event["eventType"] = kind.into();
         event["sessionId"] = json!(session);
         let (about, event): (RequestId, _) = (text_id(session.as_str())?, event.to_string());
-        // 409: started before, or ended. An agent may take up a session that the gateway has closed.
+        // 409: started before, or ended. An agent may take up a session that the gateway has
+        // closed.
         let (events, expected) = ("/v1/session/event", [202, 409]);
         let sent = (self.access).send(events, kind, &about, &event, &expected, deadline);
         sent.await.map(drop)
     }
 }
 
-fn text_id<T: TextId>(text: &str) -> Result<T, ClientError> {
+fn text_id<T: TextId>(text: &str) -> Result<T> {
     T::parse(text).ok_or_else(|| ClientError::answer("an id"))
 }

@@ -1,4 +1,5 @@
-//! The part of a profile that an approver has: the keys of its device, its other devices, and the enforcers that it knows.
+//! The part of a profile that an approver has: the keys of its device, its other devices, and the
+//! enforcers that it knows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +9,7 @@ use super::gateway::GatewayProfile;
 use super::records::{add_missing, read_adders, read_id, read_list, write_adders};
 use super::sealed::SealedKeys;
 use super::secret::SecretText;
-use crate::error::{ClientError, ProfileError};
+use crate::error::{ProfileError, Result};
 use countersign_e2e::{
     DeviceBundle, DeviceId, DeviceKeys, DeviceName, DeviceTrust, EncryptionKey, PinnedEnforcer,
     SignedStatement,
@@ -121,11 +122,7 @@ impl ApproverProfile {
     }
 
     /// Encrypts these keys with a passphrase; `None` stores them unencrypted.
-    pub fn store_keys(
-        &mut self,
-        keys: &DeviceKeys,
-        passphrase: Option<&str>,
-    ) -> Result<(), ClientError> {
+    pub fn store_keys(&mut self, keys: &DeviceKeys, passphrase: Option<&str>) -> Result<()> {
         let bundle = DeviceBundle::of(keys, DeviceName::parse(&self.name)?)?;
         let sealed = passphrase.map(|text| SealedKeys::seal(keys, &bundle, text));
         self.sealed_keys = sealed.transpose()?;
@@ -135,7 +132,7 @@ impl ApproverProfile {
         Ok(())
     }
 
-    pub fn bundle(&self) -> Result<DeviceBundle, ClientError> {
+    pub fn bundle(&self) -> Result<DeviceBundle> {
         if let Some(sealed) = &self.sealed_keys {
             return Ok(sealed.bundle()?);
         }
@@ -143,9 +140,9 @@ impl ApproverProfile {
         Ok(DeviceBundle::of(&self.keys()?, name)?)
     }
 
-    /// The devices that this one trusts without asking anyone: itself, and those that statements led
-    /// to before.
-    pub fn trust(&self) -> Result<DeviceTrust, ClientError> {
+    /// The devices that this one trusts without asking anyone: itself, and those that statements
+    /// led to before.
+    pub fn trust(&self) -> Result<DeviceTrust> {
         let mut in_force = vec![self.bundle()?];
         let others: Vec<_> = read_list("approver.devices", &self.devices, DeviceBundle::parse)?;
         in_force.extend(others);
@@ -158,10 +155,7 @@ impl ApproverProfile {
 
     /// Follows these statements from this device on, and keeps the result. Nothing is forgotten: a
     /// device that is known to be revoked stays so. Says whether there was anything new.
-    pub(crate) fn follow(
-        &mut self,
-        signed: &[SignedStatement],
-    ) -> Result<(DeviceTrust, bool), ClientError> {
+    pub(crate) fn follow(&mut self, signed: &[SignedStatement]) -> Result<(DeviceTrust, bool)> {
         let mut trust = self.trust()?;
         trust.follow_all(signed);
         let own = self.bundle()?.id();

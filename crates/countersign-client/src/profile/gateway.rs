@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::records::read_id;
 use super::secret::SecretText;
-use crate::error::{ClientError, ProfileError};
+use crate::error::{ProfileError, Result};
 use crate::gateway::{GatewayClient, GatewayLocation};
 use countersign_protocol::id::TenantId;
 
@@ -24,7 +24,7 @@ pub struct GatewayProfile {
 }
 
 impl GatewayProfile {
-    pub fn client(&self) -> Result<GatewayClient, ClientError> {
+    pub fn client(&self) -> Result<GatewayClient> {
         let location = GatewayLocation {
             urls: &self.urls,
             ca: self.ca.as_deref(),

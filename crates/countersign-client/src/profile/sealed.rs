@@ -1,4 +1,5 @@
-//! An approver's keys, encrypted with a passphrase. A reader of the profile cannot decide without it.
+//! An approver's keys, encrypted with a passphrase. A reader of the profile cannot decide without
+//! it.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::error::{ClientError, ProfileError};
+use crate::error::{ClientError, ProfileError, Result};
 use crate::private_file::{FileProblem, PrivateFile};
 use crate::random::random;
 use countersign_e2e::{DeviceBundle, DeviceKeys};
@@ -21,7 +22,8 @@ const MEMORY_KIB: u32 = 64 << 10;
 const PASSES: u32 = 3;
 const MIN_PASSPHRASE_CHARS: usize = 8;
 
-/// Both private keys, encrypted. The public ones stay readable, so that the device is known by its id.
+/// Both private keys, encrypted. The public ones stay readable, so that the device is known by its
+/// id.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SealedKeys {
@@ -50,11 +52,7 @@ fn cipher(passphrase: &str, salt: &[u8; 16]) -> Result<Aes256Gcm, ProfileError> 
 }
 
 impl SealedKeys {
-    pub fn seal(
-        keys: &DeviceKeys,
-        bundle: &DeviceBundle,
-        passphrase: &str,
-    ) -> Result<Self, ClientError> {
+    pub fn seal(keys: &DeviceKeys, bundle: &DeviceBundle, passphrase: &str) -> Result<Self> {
         if passphrase.chars().count() < MIN_PASSPHRASE_CHARS {
             let problem = "a passphrase has at least 8 characters; several words are better";
             return Err(ClientError::Choice(problem));

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use time::OffsetDateTime;
 
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::private_file::PrivateFile;
 use crate::profile::ProfileFile;
 use countersign_e2e::PlainArtifact;
@@ -82,7 +82,7 @@ impl GrantFile {
         }
     }
 
-    pub(super) fn load(&self) -> Result<Vec<StoredGrant>, ClientError> {
+    pub(super) fn load(&self) -> Result<Vec<StoredGrant>> {
         let text = self.grants.read().map_err(|error| self.problem(error))?;
         let Some(text) = text else {
             return Ok(Vec::new());
@@ -110,7 +110,7 @@ impl GrantFile {
         &self,
         now: Timestamp,
         change: impl FnOnce(&mut Vec<StoredGrant>) -> T,
-    ) -> Result<T, ClientError> {
+    ) -> Result<T> {
         let _lock = self.grants.lock().map_err(|error| self.problem(error))?;
         let before = self.load()?;
         let mut grants = before.clone();
@@ -126,12 +126,12 @@ impl GrantFile {
     }
 
     /// Removes the file, even if it is damaged.
-    pub(super) fn remove(&self) -> Result<(), ClientError> {
+    pub(super) fn remove(&self) -> Result<()> {
         let _lock = self.grants.lock().map_err(|error| self.problem(error))?;
         self.grants.remove().map_err(|error| self.problem(error))
     }
 
-    pub(super) fn log(&self, line: &serde_json::Value) -> Result<(), ClientError> {
+    pub(super) fn log(&self, line: &serde_json::Value) -> Result<()> {
         let locked = self.grants.lock();
         let written = locked.and_then(|_lock| self.log.append(&line.to_string(), MAX_LOG_BYTES));
         written.map_err(|error| {

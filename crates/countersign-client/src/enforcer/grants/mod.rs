@@ -13,7 +13,7 @@ use self::file::{GrantFile, StoredGrant};
 pub use self::subject::GrantSubject;
 use super::approval_request::AcceptedApproval;
 use super::role::Enforcer;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::wire;
 use countersign_e2e::{
     self as e2e, DeviceTrust, Grant, GrantMatch, GrantOutcome, OwnRequest, PlainArtifact,
@@ -45,7 +45,7 @@ pub struct KeptGrant {
     pub session: Option<String>,
     /// `None` if the record is damaged.
     pub subject: Option<GrantSubject>,
-    /// The permission, or why there is none.
+    /// The permission, or why it is not used.
     pub standing: Result<Grant, e2e::Error>,
 }
 
@@ -55,7 +55,7 @@ impl Enforcer {
     }
 
     /// Keeps the permission of an approval beyond this once; `None` if it has none.
-    pub fn keep(&self, accepted: &AcceptedApproval) -> Result<Option<Grant>, ClientError> {
+    pub fn keep(&self, accepted: &AcceptedApproval) -> Result<Option<Grant>> {
         let GrantOutcome::Given(grant) = &accepted.approval.grant else {
             return Ok(None);
         };
@@ -90,14 +90,14 @@ impl Enforcer {
         Ok(Some(grant.clone()))
     }
 
-    /// A grant that permits `subject` in this session of the agent, verified, logged and reported. An
-    /// error also means that there is no grant, and that somebody should hear of it.
+    /// A grant that permits `subject` in this session of the agent, verified, logged and reported.
+    /// An error also means that there is no grant, and that somebody should hear of it.
     pub async fn granted(
         &mut self,
         subject: &GrantSubject,
         session: Option<&SessionId>,
         deadline: Instant,
-    ) -> Result<Option<UsedGrant>, ClientError> {
+    ) -> Result<Option<UsedGrant>> {
         self.granted_by(None, subject, session, deadline).await
     }
 
@@ -108,7 +108,7 @@ impl Enforcer {
         subject: &GrantSubject,
         session: Option<&SessionId>,
         deadline: Instant,
-    ) -> Result<Option<UsedGrant>, ClientError> {
+    ) -> Result<Option<UsedGrant>> {
         let file = self.grant_file();
         let grants = file.load()?;
         if grants.is_empty() {
@@ -225,7 +225,7 @@ impl Enforcer {
     }
 
     /// The grants that are kept, verified as far as this is possible without the gateway.
-    pub fn grants(&self) -> Result<Vec<KeptGrant>, ClientError> {
+    pub fn grants(&self) -> Result<Vec<KeptGrant>> {
         let grants = self.grant_file().load()?;
         let list = grants.into_iter().map(|stored| {
             let trust = self.known_trust(&stored.approver_id)?;
@@ -248,17 +248,17 @@ impl Enforcer {
     }
 
     /// Forgets the grant that was given with this request.
-    pub fn delete_grant(&self, request_id: &str) -> Result<(), ClientError> {
+    pub fn delete_grant(&self, request_id: &str) -> Result<()> {
         self.retain(|grant| grant.request_id != request_id)
     }
 
     /// Forgets every grant, also those of a file that cannot be read.
-    pub fn delete_all_grants(&self) -> Result<(), ClientError> {
+    pub fn delete_all_grants(&self) -> Result<()> {
         self.grant_file().remove()
     }
 
     /// Session and scope of a grant are read from the signed texts.
-    pub(super) fn delete_session_grants(&self, session: &SessionId) -> Result<(), ClientError> {
+    pub(super) fn delete_session_grants(&self, session: &SessionId) -> Result<()> {
         let mut ended = Vec::new();
         for stored in self.grant_file().load()? {
             let signed = stored.artifact();
@@ -277,13 +277,13 @@ impl Enforcer {
     }
 
     /// An approver's devices, as far as this enforcer knows.
-    fn known_trust(&self, approver: &str) -> Result<Option<DeviceTrust>, ClientError> {
+    fn known_trust(&self, approver: &str) -> Result<Option<DeviceTrust>> {
         let record = self.approver(approver);
         let trust = record.map(|record| record.trust(self.tenant.clone()));
         Ok(trust.transpose()?)
     }
 
-    fn retain(&self, keep: impl Fn(&StoredGrant) -> bool) -> Result<(), ClientError> {
+    fn retain(&self, keep: impl Fn(&StoredGrant) -> bool) -> Result<()> {
         let file = self.grant_file();
         // Without grants no file is created.
         if file.load()?.is_empty() {

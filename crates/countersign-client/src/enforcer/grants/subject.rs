@@ -9,8 +9,8 @@ use countersign_protocol::canonical::{Sha256Hex, canonical};
 use countersign_protocol::id::{SessionId, TextId as _};
 use countersign_protocol::json;
 
-/// The tool call or command of a request. It is read from the signed artifact alone, so a grant's file
-/// cannot change it.
+/// The tool call or command of a request. It is read from the signed artifact alone, so a grant's
+/// file cannot change it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GrantSubject {
     /// A tool of the agent, or the program's path. No grant reaches from one to another.

@@ -1,6 +1,6 @@
-//! Prompts: messages of an approver to an agent. Only a prompt that a pinned device encrypted for this
-//! enforcer reaches the agent, and only once. All others are acknowledged as rejected, so that the
-//! sender learns of it.
+//! Prompts: messages of an approver to an agent. Only a prompt that a pinned device encrypted for
+//! this enforcer reaches the agent, and only once. All others are acknowledged as rejected, so that
+//! the sender learns of it.
 
 mod taken;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use self::taken::{PromptClaim, TakenFile};
 use super::role::Enforcer;
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayCall, encode, path};
 use crate::wire;
 use countersign_e2e::{
@@ -60,7 +60,7 @@ impl Enforcer {
         &mut self,
         session: Option<&SessionId>,
         deadline: Instant,
-    ) -> Result<Vec<TakenPrompt>, ClientError> {
+    ) -> Result<Vec<TakenPrompt>> {
         let waiting = self.authentic_prompts(session, deadline).await?;
         let mut taken = Vec::new();
         for prompt in waiting {
@@ -71,14 +71,14 @@ impl Enforcer {
         Ok(taken)
     }
 
-    /// Rejects the prompts that wait for this session of the agent, or for any, because the agent has
-    /// no way to take them.
+    /// Rejects the prompts that wait for this session of the agent, or for any, because the agent
+    /// has no way to take them.
     pub async fn refuse_prompts(
         &mut self,
         session: Option<&SessionId>,
         reason: &str,
         deadline: Instant,
-    ) -> Result<usize, ClientError> {
+    ) -> Result<usize> {
         let waiting = self.authentic_prompts(session, deadline).await?;
         for TakenPrompt { opened, .. } in &waiting {
             let (id, hash) = (opened.prompt.request_id(), opened.prompt.hash());
@@ -91,7 +91,7 @@ impl Enforcer {
         &mut self,
         session: Option<&SessionId>,
         deadline: Instant,
-    ) -> Result<Vec<TakenPrompt>, ClientError> {
+    ) -> Result<Vec<TakenPrompt>> {
         let mut call = path(&["v1", "enforcers", self.id.as_str(), "prompts"]);
         if let Some(session) = session {
             call = format!("{call}?sessionId={}", encode(session.as_str()));
@@ -126,7 +126,7 @@ impl Enforcer {
         &mut self,
         offered: &OfferedPrompt<'_, '_>,
         deadline: Instant,
-    ) -> Result<Result<TakenPrompt, String>, ClientError> {
+    ) -> Result<Result<TakenPrompt, String>> {
         let (Some(ciphertext), Some(approver)) = (offered.ciphertext, &offered.approver) else {
             return Ok(Err(
                 "this enforcer takes only encrypted prompts of approvers".to_owned(),
@@ -166,11 +166,7 @@ impl Enforcer {
     }
 
     /// Whether this program is the one that passes it on.
-    async fn take_prompt(
-        &self,
-        taken: &TakenPrompt,
-        deadline: Instant,
-    ) -> Result<bool, ClientError> {
+    async fn take_prompt(&self, taken: &TakenPrompt, deadline: Instant) -> Result<bool> {
         let prompt = &taken.opened.prompt;
         let (id, hash) = (prompt.request_id(), prompt.hash());
         let own = self.access.clock.operation_id().to_string();
@@ -205,7 +201,7 @@ impl Enforcer {
         hash: Sha256Hex,
         reason: &str,
         deadline: Instant,
-    ) -> Result<(), ClientError> {
+    ) -> Result<()> {
         let details = json!({ "reason": reason });
         let told = self.acknowledge_prompt(id, hash, "rejected", &details, deadline);
         told.await.map(drop)
@@ -219,7 +215,7 @@ impl Enforcer {
         status: &str,
         details: &Value,
         deadline: Instant,
-    ) -> Result<Value, ClientError> {
+    ) -> Result<Value> {
         let body = json!({
             "requestId": id,
             "promptHash": hash.to_string(),

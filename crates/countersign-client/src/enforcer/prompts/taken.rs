@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::private_file::{FileProblem, PrivateFile};
 use crate::profile::ProfileFile;
 use countersign_e2e::PlainPrompt;
@@ -105,7 +105,7 @@ impl TakenFile {
         prompt: &PlainPrompt,
         claim: &str,
         now: Timestamp,
-    ) -> Result<PromptClaim, ClientError> {
+    ) -> Result<PromptClaim> {
         let problem = |problem: &dyn std::fmt::Display| ClientError::Prompts {
             path: self.file.path().to_owned(),
             problem: problem.to_string(),
