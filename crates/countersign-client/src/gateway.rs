@@ -90,34 +90,26 @@ pub(super) fn page_path(path: &str, limit: usize, cursor: Option<&str>) -> Strin
 }
 
 impl GatewayCall {
-    fn new(method: Method, path: impl Into<String>) -> Self {
+    fn new(method: Method, path: impl Into<String>, body: Option<String>) -> Self {
         Self {
             method,
             path: path.into(),
-            body: None,
+            body,
             once: false,
             attempt: ATTEMPT_TIMEOUT,
         }
     }
 
     pub fn get(path: impl Into<String>) -> Self {
-        Self::new(Method::GET, path)
+        Self::new(Method::GET, path, None)
     }
 
     pub fn post(path: impl Into<String>, body: impl Into<String>) -> Self {
-        let body = Some(body.into());
-        Self {
-            body,
-            ..Self::new(Method::POST, path)
-        }
+        Self::new(Method::POST, path, Some(body.into()))
     }
 
     pub fn delete(path: impl Into<String>, body: impl Into<String>) -> Self {
-        let method = Method::DELETE;
-        Self {
-            method,
-            ..Self::post(path, body)
-        }
+        Self::new(Method::DELETE, path, Some(body.into()))
     }
 
     /// Prevents a retry once the call may have arrived.
@@ -169,24 +161,19 @@ impl GatewayClient {
             builder = builder.no_proxy();
         }
         let authorization = api_key.map(|key| HeaderValue::try_from(format!("Bearer {key}")));
-        let authorization = authorization.transpose().map_err(|_| {
+        let mut authorization = authorization.transpose().map_err(|_| {
             ClientError::Address("the credential has characters that it cannot have".to_owned())
         })?;
+        if let Some(value) = &mut authorization {
+            value.set_sensitive(true);
+        }
         Ok(Self {
             http: (builder.build()).map_err(|error| ClientError::Address(cause_of(&error)))?,
             nodes,
             current: AtomicUsize::new(0),
-            authorization: authorization.map(|mut value| {
-                value.set_sensitive(true);
-                value
-            }),
+            authorization,
             trouble: watch::Sender::new(None),
         })
-    }
-
-    pub(super) fn node(&self) -> &Url {
-        let index = self.current.load(Ordering::Relaxed) % self.nodes.len();
-        &self.nodes[index]
     }
 
     pub(super) fn leave_node(&self) {
@@ -208,7 +195,9 @@ impl GatewayClient {
 
     /// The address of the current node.
     pub fn address(&self) -> String {
-        self.node().as_str().trim_end_matches('/').to_owned()
+        let index = self.current.load(Ordering::Relaxed) % self.nodes.len();
+        let node = self.nodes[index].as_str();
+        node.trim_end_matches('/').to_owned()
     }
 
     pub(super) fn request(&self, method: Method, path: &str) -> Result<Request> {
@@ -228,22 +217,18 @@ impl GatewayClient {
         let mut tried = 1;
         let mut before = None;
         loop {
-            let failure = match self.attempt(call, deadline).await {
+            use CallFailure::{Final, Later, NotSent, Unknown};
+            let (last, wait) = match self.attempt(call, deadline).await {
                 Ok(answer) => {
                     self.set_trouble(None);
                     return Ok(answer);
                 }
-                Err(failure) => failure,
-            };
-            let (last, wait) = match failure {
-                CallFailure::Final(error) => return Err(error),
+                Err(Final(error)) => return Err(error),
+                Err(Unknown(error)) if call.once => return Err(error),
                 // Only a limit says that nothing was done.
-                CallFailure::Later(answer, _) if call.once && answer.status != 429 => {
-                    return Ok(answer);
-                }
-                CallFailure::Later(answer, wait) => (Ok(answer), wait),
-                CallFailure::Unknown(error) if call.once => return Err(error),
-                CallFailure::Unknown(error) | CallFailure::NotSent(error) => (Err(error), None),
+                Err(Later(answer, _)) if call.once && answer.status != 429 => return Ok(answer),
+                Err(Later(answer, wait)) => (Ok(answer), wait),
+                Err(Unknown(error) | NotSent(error)) => (Err(error), None),
             };
             self.set_trouble(Some(match &last {
                 Ok(answer) => format!("the gateway is busy: it answers {}", answer.status),
@@ -284,10 +269,8 @@ impl GatewayClient {
         if expected.contains(&answer.status) {
             return Ok(answer);
         }
-        Err(ClientError::Refused(GatewayRefusal::read(
-            answer.status,
-            &answer.body,
-        )))
+        let refusal = GatewayRefusal::read(answer.status, &answer.body);
+        Err(ClientError::Refused(refusal))
     }
 
     async fn attempt(

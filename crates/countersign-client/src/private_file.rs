@@ -61,12 +61,9 @@ impl PrivateFile {
             let mut builder = DirBuilder::new();
             builder.recursive(true).mode(0o700).create(directory)?;
         }
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(self.path.with_extension("lock"))?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(self.path.with_extension("lock"))?;
         file.lock()?;
         Ok(file)
     }
@@ -87,11 +84,8 @@ impl PrivateFile {
         // A program that was killed may have left one.
         remove_if_present(&part)?;
         let mut options = OpenOptions::new();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&part)?;
+        options.write(true).create_new(true).mode(0o600);
+        let mut file = options.open(&part)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         Ok(part)
@@ -104,11 +98,8 @@ impl PrivateFile {
             fs::rename(&self.path, self.path.with_extension("log.old"))?;
         }
         let mut options = OpenOptions::new();
-        let mut file = options
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(&self.path)?;
+        options.append(true).create(true).mode(0o600);
+        let mut file = options.open(&self.path)?;
         file.write_all(format!("{line}\n").as_bytes())
     }
 

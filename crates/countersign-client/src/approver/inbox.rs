@@ -141,10 +141,8 @@ impl Approver {
         let until = Instant::now() + INBOX_TIMEOUT;
         loop {
             let call = GatewayCall::get(page_path(&base, PAGE, cursor.as_deref()));
-            let answer = self
-                .client()
-                .expect(&call, &[200], until.min(call_deadline()));
-            let answer = answer.await?;
+            let deadline = until.min(call_deadline());
+            let answer = self.client().expect(&call, &[200], deadline).await?;
             let node = wire::parse(&answer.body)?;
             let page = PushedMessage::read(&node)?.body;
             let requests = wire::array(page, "items");
@@ -203,10 +201,8 @@ impl Approver {
         let message = PushedMessage::read(envelope)?;
         let body = message.body;
         let claimed = RequestMembers::read(body);
-        let enforcer_id = claimed
-            .as_ref()
-            .ok()
-            .map(|claimed| claimed.enforcer_id.clone());
+        let enforcer_id = claimed.as_ref().map(|claimed| claimed.enforcer_id.clone());
+        let enforcer_id = enforcer_id.ok();
         let record = (enforcer_id.as_ref()).and_then(|id| self.enforcer(id.as_str()));
         let label = match &record {
             Some(record) => record.label.clone(),

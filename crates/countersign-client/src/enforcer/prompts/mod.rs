@@ -39,9 +39,9 @@ struct OfferedPrompt<'n, 'a> {
 
 impl<'n, 'a> OfferedPrompt<'n, 'a> {
     /// `None` if it cannot even be rejected.
-    fn read(item: &'n JsonNode<'a>) -> Option<Self> {
-        let message = wire::PushedMessage::read(item).ok()?;
-        let sender = wire::member(item, "sender")?.as_object()?;
+    fn read(envelope: &'n JsonNode<'a>) -> Option<Self> {
+        let message = wire::PushedMessage::read(envelope).ok()?;
+        let sender = wire::member(envelope, "sender")?.as_object()?;
         let approver = sender.get("approverId").and_then(JsonNode::as_str);
         (message.msg_type == "prompt.send").then_some(())?;
         Some(Self {
