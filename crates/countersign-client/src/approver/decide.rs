@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::inbox::InboxItem;
+use super::inbox::InboxRequest;
 use super::requested_action::requested_actions;
 use super::role::{Approver, POLL_PAUSE};
 use crate::error::{ClientError, Result};
@@ -57,7 +57,7 @@ pub enum DeliveryConfirmation {
 
 impl Approver {
     /// Signs a choice about a request. Only an opened request can be approved.
-    fn sign(&self, request: &InboxItem, choice: &ApproverChoice) -> Result<(String, Timestamp)> {
+    fn sign(&self, request: &InboxRequest, choice: &ApproverChoice) -> Result<(String, Timestamp)> {
         let opened = match (&request.content, choice.verdict) {
             (Ok(opened), _) => opened,
             (Err(_), Verdict::Reject) => return self.sign_unopened(request, choice),
@@ -102,7 +102,7 @@ impl Approver {
 
     fn sign_unopened(
         &self,
-        request: &InboxItem,
+        request: &InboxRequest,
         choice: &ApproverChoice,
     ) -> Result<(String, Timestamp)> {
         let Some(hash) = request.artifact_hash else {
@@ -122,7 +122,7 @@ impl Approver {
     /// Signs and sends a decision.
     pub async fn decide(
         &self,
-        request: &InboxItem,
+        request: &InboxRequest,
         choice: &ApproverChoice,
     ) -> Result<AcceptedDecision> {
         let (body, expires_at) = self.sign(request, choice)?;
@@ -149,7 +149,7 @@ impl Approver {
     /// `Missing` if that takes longer than `time`.
     pub async fn delivered(
         &self,
-        request: &InboxItem,
+        request: &InboxRequest,
         decided: &AcceptedDecision,
         time: Duration,
     ) -> Result<DeliveryConfirmation> {
@@ -173,7 +173,7 @@ impl Approver {
     /// The outcome of a decision that the gateway calls delivered.
     async fn confirmation(
         &self,
-        request: &InboxItem,
+        request: &InboxRequest,
         decided: &AcceptedDecision,
     ) -> Result<DeliveryConfirmation> {
         let Ok(opened) = &request.content else {

@@ -36,7 +36,7 @@ const MAX_FOUND: usize = 16;
 /// A request that waits. Everything but `content` is the gateway's word, and was compared with the
 /// content if that opened.
 #[derive(Debug)]
-pub struct InboxItem {
+pub struct InboxRequest {
     pub request_id: RequestId,
     pub msg_id: String,
     pub enforcer_id: Option<EnforcerId>,
@@ -80,7 +80,7 @@ impl fmt::Display for StrangeDevice {
     }
 }
 
-impl InboxItem {
+impl InboxRequest {
     /// Whether an introduction by another device could change the result.
     fn wants_introduction(&self) -> bool {
         !self.strangers.is_empty()
@@ -134,7 +134,7 @@ impl<'n, 'a> RequestMembers<'n, 'a> {
 impl Approver {
     /// Reads the whole inbox, oldest first, one page at a time. For an enforcer that is not known
     /// here it looks, once, whether another device of this approver has introduced it.
-    pub async fn inbox(&self, mut visit: impl FnMut(InboxItem)) -> Result<()> {
+    pub async fn inbox(&self, mut visit: impl FnMut(InboxRequest)) -> Result<()> {
         let base = self.path(&["inbox"]);
         let mut cursor: Option<String> = None;
         let (mut count, mut looked) = (0, false);
@@ -169,7 +169,7 @@ impl Approver {
 
     /// The requests whose id begins with `prefix`, which may be empty; at most 16. A whole id finds
     /// that request alone.
-    pub async fn find(&self, prefix: &str) -> Result<Vec<InboxItem>> {
+    pub async fn find(&self, prefix: &str) -> Result<Vec<InboxRequest>> {
         let (mut exact, mut found) = (None, Vec::new());
         self.inbox(|request| {
             let id = request.request_id.as_str();
@@ -184,7 +184,7 @@ impl Approver {
     }
 
     /// Reads a pushed Envelope, if it asks for an approval.
-    pub async fn read_pushed(&self, envelope: &str) -> Result<Option<InboxItem>> {
+    pub async fn read_pushed(&self, envelope: &str) -> Result<Option<InboxRequest>> {
         let node = wire::parse(envelope.as_bytes())?;
         if PushedMessage::read(&node)?.msg_type != "approval.request" {
             return Ok(None);
@@ -197,7 +197,7 @@ impl Approver {
         Ok(Some(request))
     }
 
-    fn read_request(&self, envelope: &JsonNode<'_>) -> Result<InboxItem> {
+    fn read_request(&self, envelope: &JsonNode<'_>) -> Result<InboxRequest> {
         let message = PushedMessage::read(envelope)?;
         let body = message.body;
         let claimed = RequestMembers::read(body);
@@ -209,7 +209,7 @@ impl Approver {
             None => wire::text(body, "enforcerLabel").map(str::to_owned),
         };
         let pinned = record.as_ref().map(EnforcerRecord::pinned).transpose()?;
-        let mut request = InboxItem {
+        let mut request = InboxRequest {
             request_id: message.request_id.clone(),
             msg_id: message.msg_id.to_owned(),
             enforcer_id,

@@ -15,7 +15,7 @@ mod role;
 
 pub use self::decide::{AcceptedDecision, ApproverChoice, DeliveryConfirmation};
 pub use self::devices::{DeviceStanding, KnownDevices, ListedDevice};
-pub use self::inbox::{InboxItem, StrangeDevice};
+pub use self::inbox::{InboxRequest, StrangeDevice};
 pub use self::introductions::Introducer;
 pub use self::join::{EnrolmentProgress, InvitationLink, JoinOutcome, join};
 pub use self::notifications::{
