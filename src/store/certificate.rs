@@ -25,9 +25,9 @@ impl CredentialStore {
             r#"
             with issued as (
                 update credentials c
-                   set code_hash = $4, code_expires_at = $5
+                   set code_hash = $1, code_expires_at = $2
                   from tenants t
-                 where c.credential_id = $1 and ($2::text is null or c.tenant_id = $2) and ($3::text is null or c.role = $3)
+                 where c.credential_id = $3 and ($4::text is null or c.tenant_id = $4) and ($5::text is null or c.role = $5)
                    and c.kind = 'certificate' and c.revoked_at is null
                    and t.tenant_id = c.tenant_id and t.disabled_at is null
                 returning c.tenant_id, c.credential_id
@@ -36,11 +36,11 @@ impl CredentialStore {
             select i.tenant_id, clock_timestamp() + $6::interval, $7, $8, $9, 'credential.codeIssued', i.credential_id, $10, $11
               from issued i
             "#,
+            code.hash.as_slice(),
+            code.expires_at.inner(),
             id.as_str(),
             tenant.map(TenantId::as_str),
             role.map(RoleName::as_str),
-            code.hash.as_slice(),
-            code.expires_at.inner(),
             clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             actor.name,
@@ -69,18 +69,18 @@ impl CredentialStore {
                 select c.tenant_id, c.credential_id
                   from credentials c
                   join tenants t on t.tenant_id = c.tenant_id
-                 where c.credential_id = $1 and c.code_hash = $2 and c.code_expires_at > clock_timestamp() + $4::interval
-                   and c.revoked_at is null and (c.expires_at is null or c.expires_at > clock_timestamp() + $4::interval)
+                 where c.credential_id = $1 and c.code_hash = $2 and c.code_expires_at > clock_timestamp() + $3::interval
+                   and c.revoked_at is null and (c.expires_at is null or c.expires_at > clock_timestamp() + $3::interval)
                    and t.disabled_at is null
                    for update of c
             ),
             held as materialized (
                 select c.tenant_id, c.credential_id, c.revoked_at is null as live
                   from pending p
-                  join credentials c on c.thumbprint = $3 and c.credential_id <> p.credential_id
+                  join credentials c on c.thumbprint = $4 and c.credential_id <> p.credential_id
                   join tenants t on t.tenant_id = c.tenant_id
                  where c.bound_at is null or c.revoked_at is not null or t.disabled_at is not null
-                    or c.expires_at <= clock_timestamp() + $4::interval
+                    or c.expires_at <= clock_timestamp() + $3::interval
                    for update of c
             ),
             released as (
@@ -92,7 +92,7 @@ impl CredentialStore {
             ),
             bound as (
                 update credentials c
-                   set thumbprint = $3, bound_at = clock_timestamp(), code_expires_at = null, changed_at = clock_timestamp()
+                   set thumbprint = $4, bound_at = clock_timestamp(), code_expires_at = null, changed_at = clock_timestamp()
                   from pending p
                   -- First the other credential lets go of it: the count needs all of its rows.
                   cross join (select count(*) from released) r
@@ -101,13 +101,13 @@ impl CredentialStore {
             ),
             audited as (
                 insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
-                select b.tenant_id, b.bound_at + $4::interval, $5::uuid, $7::text, b.credential_id, 'credential.bound',
-                       b.credential_id, $8::text, $9::text
+                select b.tenant_id, b.bound_at + $3::interval, $5::uuid, $6::text, b.credential_id, 'credential.bound',
+                       b.credential_id, $7::text, $8::text
                   from bound b
                 union all
                 -- Perhaps of another tenant, which is not told from where.
-                select r.tenant_id, r.revoked_at + $4::interval, $6::uuid, $7::text, null, 'credential.revoked',
-                       r.credential_id, null, $9::text
+                select r.tenant_id, r.revoked_at + $3::interval, $9::uuid, $6::text, null, 'credential.revoked',
+                       r.credential_id, null, $8::text
                   from released r
                  where r.live
             )
@@ -117,13 +117,13 @@ impl CredentialStore {
             "#,
             id.as_str(),
             code_hash.as_slice(),
-            thumbprint.as_slice(),
             clock_offset(&self.database.clock),
-            self.database.clock.operation_id().0,
+            thumbprint.as_slice(),
             self.database.clock.operation_id().0,
             actor.name,
             actor.source.address(),
             self.database.node.as_str(),
+            self.database.clock.operation_id().0,
         );
         // All: the code determines the tenant, and the certificate may be bound in another.
         let scope = TenantScope::All;

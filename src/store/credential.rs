@@ -130,18 +130,17 @@ impl CredentialStore {
                 insert into credentials (
                     tenant_id, credential_id, kind, role, bound_id, secret_hash, code_hash, code_expires_at, expires_at
                 )
-                select t.tenant_id, $2, $3, $4, $5, $6, $7, $8, $9
+                select t.tenant_id, $1, $2, $3, $4, $5, $6, $7, $8
                   from tenants t
-                 where t.tenant_id = $1 and t.disabled_at is null
+                 where t.tenant_id = $9 and t.disabled_at is null
                    for share of t
                 returning tenant_id, credential_id, created_at
             )
             insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
             select m.tenant_id, m.created_at + $10::interval, $11, $12, $13, 'credential.created', m.credential_id,
-                   concat_ws(' ', $4, $5), $14, $15
+                   concat_ws(' ', $3, $4), $14, $15
               from made m
             "#,
-            new.tenant.as_str(),
             new.id.as_str(),
             kind,
             new.role.as_str(),
@@ -150,6 +149,7 @@ impl CredentialStore {
             code.map(|code| code.hash.as_slice()),
             code.map(|code| code.expires_at.inner()),
             new.expires_at.map(Timestamp::inner),
+            new.tenant.as_str(),
             clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             actor.name,

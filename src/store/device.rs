@@ -163,57 +163,57 @@ impl CredentialStore {
             with signer as materialized (
                 select k.signer_key_id
                   from signing_keys k
-                 where k.tenant_id = $1 and k.approver_id = $2 and k.signer_key_id = $6 and k.revoked_at is null
+                 where k.tenant_id = $1 and k.approver_id = $2 and k.signer_key_id = $3 and k.revoked_at is null
                    for share of k
             ),
             state as materialized (
                 select coalesce((select max(s.position) from device_statements s
-                                  where s.tenant_id = $1 and s.approver_id = $2), 0) = $3
-                       and ($12 or exists (select from signer)) as current,
+                                  where s.tenant_id = $1 and s.approver_id = $2), 0) = $4
+                       and ($5 or exists (select from signer)) as current,
                        exists (select from tenants t where t.tenant_id = $1 and t.disabled_at is null) as tenant,
-                       $13 and exists (select from signing_keys k
-                                        where k.tenant_id = $1 and k.approver_id = $2 and k.signer_key_id <> $5) as others,
-                       $11::bytea is not null
+                       $6 and exists (select from signing_keys k
+                                        where k.tenant_id = $1 and k.approver_id = $2 and k.signer_key_id <> $7) as others,
+                       $8::bytea is not null
                        and exists (select from signing_keys k
-                                    where k.tenant_id = $1 and k.approver_id = $2 and k.signer_key_id = $5
-                                      and (k.public_key <> $11 or k.revoked_at is not null)) as taken
+                                    where k.tenant_id = $1 and k.approver_id = $2 and k.signer_key_id = $7
+                                      and (k.public_key <> $8 or k.revoked_at is not null)) as taken
             ),
             written as (
                 insert into device_statements (tenant_id, approver_id, position, change, accepted_at, device_id, by_device,
                                                bundle, name, statement_hash, signed)
-                select $1, $2, $3 + 1, $4, clock_timestamp() + $14::interval, $5, $6, $7, $8, $9, $10::text::json
+                select $1, $2, $4 + 1, $9, clock_timestamp() + $10::interval, $7, $3, $11, $12, $13, $14::text::json
                   from state s
                  where s.current and s.tenant and not s.others and not s.taken
                 returning accepted_at
             ),
             registered as (
                 insert into signing_keys as k (tenant_id, approver_id, signer_key_id, public_key)
-                select $1, $2, $5, $11
+                select $1, $2, $7, $8
                   from written w
-                 where $11::bytea is not null
+                 where $8::bytea is not null
                 on conflict on constraint signing_keys_pkey do nothing
             ),
             revoked as (
                 update signing_keys k
                    set revoked_at = w.accepted_at
                   from written w
-                 where $4 = 'revoke' and k.tenant_id = $1 and k.approver_id = $2 and k.signer_key_id = $5
+                 where $9 = 'revoke' and k.tenant_id = $1 and k.approver_id = $2 and k.signer_key_id = $7
                    and k.revoked_at is null
             ),
             forgotten as (
                 delete from introductions i using written w
-                 where $4 = 'revoke' and i.tenant_id = $1 and i.approver_id = $2 and i.device_id = $5
+                 where $9 = 'revoke' and i.tenant_id = $1 and i.approver_id = $2 and i.device_id = $7
             ),
             silenced as (
                 delete from notifications n using written w
-                 where $4 = 'revoke' and n.tenant_id = $1 and n.approver_id = $2 and n.device_id = $5
+                 where $9 = 'revoke' and n.tenant_id = $1 and n.approver_id = $2 and n.device_id = $7
             ),
             audited as (
                 insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
                 select $1, w.accepted_at, $15, $16, $17,
-                       case when $4 = 'revoke' then 'device.revoked' when $11::bytea is null then 'device.endorsed'
+                       case when $9 = 'revoke' then 'device.revoked' when $8::bytea is null then 'device.endorsed'
                             else 'device.added' end,
-                       $2 || '/' || $5, concat_ws(' ', 'by', $6, $8), $18, $19
+                       $2 || '/' || $7, concat_ws(' ', 'by', $3, $12), $18, $19
                   from written w
             )
             select s.current as "current!", s.tenant as "tenant!", s.others as "others!", s.taken as "taken!",
@@ -222,18 +222,18 @@ impl CredentialStore {
             "#,
             tenant.as_str(),
             approver.as_str(),
-            new.after,
-            new.change.as_str(),
-            new.device,
             new.by,
+            new.after,
+            new.first,
+            new.only_key,
+            new.device,
+            new.key.as_ref().map(|key| key.as_bytes().as_slice()),
+            new.change.as_str(),
+            clock_offset(&self.database.clock),
             new.bundle,
             new.name,
             new.hash.as_slice(),
             new.signed,
-            new.key.as_ref().map(|key| key.as_bytes().as_slice()),
-            new.first,
-            new.only_key,
-            clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),

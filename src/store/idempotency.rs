@@ -77,11 +77,13 @@ pub(super) async fn bind(
     }
     sqlx::query!(
         r#"
+        with settings as (select $1::interval as clock_offset, $2::interval as lifetime)
         insert into idempotency_keys (tenant_id, principal, key, fingerprint, submission_id, request_id, expires_at)
         select i.tenant_id, i.principal, i.key, i.fingerprint, i.submission_id, i.request_id,
-               clock_timestamp() + $7::interval + $8::interval
-          from unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::uuid[], $6::text[])
+               clock_timestamp() + s.clock_offset + s.lifetime
+          from unnest($3::text[], $4::text[], $5::text[], $6::bytea[], $7::uuid[], $8::text[])
                as i (tenant_id, principal, key, fingerprint, submission_id, request_id)
+         cross join settings s
          order by i.tenant_id collate "C", i.principal collate "C", i.key collate "C"
         on conflict on constraint idempotency_keys_pkey do update
            set fingerprint = excluded.fingerprint,
@@ -89,16 +91,16 @@ pub(super) async fn bind(
                request_id = excluded.request_id,
                expires_at = excluded.expires_at
          -- An expired key is free, whether or not it has been deleted yet.
-         where idempotency_keys.expires_at <= clock_timestamp() + $7::interval
+         where idempotency_keys.expires_at <= clock_timestamp() + (select s.clock_offset from settings s)
         "#,
+        clock_offset(&clock),
+        lifetime,
         column(bindings, |binding| binding.tenant) as _,
         column(bindings, |binding| &binding.key.principal) as _,
         column(bindings, |binding| &binding.key.key) as _,
         column(bindings, |binding| binding.key.fingerprint) as _,
         column(bindings, |binding| binding.submission_id) as _,
         column(bindings, |binding| binding.request_id) as _,
-        clock_offset(&clock),
-        lifetime,
     )
     .execute(connection)
     .await?;

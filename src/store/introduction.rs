@@ -87,13 +87,13 @@ impl CredentialStore {
             with signer as materialized (
                 select k.signer_key_id
                   from signing_keys k
-                 where k.tenant_id = $1 and k.approver_id = $2 and k.signer_key_id = $4 and k.revoked_at is null
+                 where k.tenant_id = $1 and k.approver_id = $2 and k.signer_key_id = $3 and k.revoked_at is null
                    for share of k
             ),
             paired as materialized (
                 select p.nonce
                   from pairings p
-                 where p.tenant_id = $1 and p.enforcer_id = $3 and p.approver_id = $2
+                 where p.tenant_id = $1 and p.enforcer_id = $4 and p.approver_id = $2
                    and coalesce(p.revoked_at, 'infinity') = 'infinity'
                    for share of p
             ),
@@ -101,7 +101,7 @@ impl CredentialStore {
                 select i.introduced_at as at
                   from introductions i
                   join paired p on p.nonce = i.nonce
-                 where i.tenant_id = $1 and i.approver_id = $2 and i.enforcer_id = $3 and i.device_id = $4
+                 where i.tenant_id = $1 and i.approver_id = $2 and i.enforcer_id = $4 and i.device_id = $3
             ),
             state as materialized (
                 select exists (select from tenants t where t.tenant_id = $1 and t.disabled_at is null) as tenant,
@@ -110,12 +110,12 @@ impl CredentialStore {
                        (select s.at from standing s where s.at >= $5) as stands,
                        (select count(*) from introductions i
                          where i.tenant_id = $1 and i.approver_id = $2
-                           and (i.enforcer_id, i.device_id) <> ($3, $4)) < $7 as room
+                           and (i.enforcer_id, i.device_id) <> ($4, $3)) < $6 as room
             ),
             written as (
                 insert into introductions as i (tenant_id, approver_id, enforcer_id, device_id, nonce, introduced_at,
                                                 accepted_at, signed)
-                select $1, $2, $3, $4, p.nonce, $5, clock_timestamp() + $8::interval, $6::text::json
+                select $1, $2, $4, $3, p.nonce, $5, clock_timestamp() + $7::interval, $8::text::json
                   from state s
                  cross join paired p
                  where s.tenant and s.signer and s.stands is null and s.room
@@ -126,7 +126,7 @@ impl CredentialStore {
             ),
             audited as (
                 insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
-                select $1, w.accepted_at, $9, $10, $11, 'enforcer.introduced', $3 || '/' || $2, 'by ' || $4, $12, $13
+                select $1, w.accepted_at, $9, $10, $11, 'enforcer.introduced', $4 || '/' || $2, 'by ' || $3, $12, $13
                   from written w
             )
             select s.tenant as "tenant!", s.signer as "signer!", s.paired as "paired!", s.stands as "stands?: Timestamp",
@@ -135,12 +135,12 @@ impl CredentialStore {
             "#,
             tenant.as_str(),
             approver.as_str(),
-            new.enforcer.as_str(),
             new.device,
+            new.enforcer.as_str(),
             new.at.inner(),
-            new.signed,
             i64::try_from(MAX_INTRODUCTIONS).unwrap_or(i64::MAX),
             clock_offset(&self.database.clock),
+            new.signed,
             self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),

@@ -51,18 +51,17 @@ impl CredentialStore {
             with made as (
                 insert into invitations (tenant_id, invitation_id, role, bound_id, name, code_hash, created_at, created_by,
                                          expires_at)
-                select t.tenant_id, $2, $3, $4, $5, $6, clock_timestamp() + $7::interval, $8, $9
+                select t.tenant_id, $1, $2, $3, $4, $5, clock_timestamp() + $6::interval, $7, $8
                   from tenants t
-                 where t.tenant_id = $1 and t.disabled_at is null
+                 where t.tenant_id = $9 and t.disabled_at is null
                    for share of t
                 returning tenant_id, invitation_id, created_at
             )
             insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
-            select m.tenant_id, m.created_at, $10, $8, $11, 'invitation.created', m.invitation_id, concat_ws(' ', $3, $4),
+            select m.tenant_id, m.created_at, $10, $7, $11, 'invitation.created', m.invitation_id, concat_ws(' ', $2, $3),
                    $12, $13
               from made m
             "#,
-            new.tenant.as_str(),
             new.id.as_str(),
             new.role.as_str(),
             new.bound_id.as_deref(),
@@ -71,6 +70,7 @@ impl CredentialStore {
             clock_offset(&self.database.clock),
             actor.name,
             new.expires_at.inner(),
+            new.tenant.as_str(),
             self.database.clock.operation_id().0,
             actor.source.principal.as_deref(),
             actor.source.address(),
@@ -181,29 +181,29 @@ impl CredentialStore {
                   from invitations i
                   join tenants t on t.tenant_id = i.tenant_id
                  where i.code_hash = $1 and i.used_at is null and i.withdrawn_at is null
-                   and i.expires_at > clock_timestamp() + $4::interval and t.disabled_at is null
+                   and i.expires_at > clock_timestamp() + $2::interval and t.disabled_at is null
                    for no key update of i for share of t
             ),
             used as (
                 update invitations i
-                   set used_at = clock_timestamp() + $4::interval, credential_id = $2
+                   set used_at = clock_timestamp() + $2::interval, credential_id = $3
                   from pending p
                  where i.tenant_id = p.tenant_id and i.invitation_id = p.invitation_id
                 returning i.tenant_id, i.invitation_id, i.role, i.bound_id, i.used_at
             ),
             made as (
                 insert into credentials (tenant_id, credential_id, kind, role, bound_id, secret_hash)
-                select u.tenant_id, $2, 'apiKey', u.role, u.bound_id, $3
+                select u.tenant_id, $3, 'apiKey', u.role, u.bound_id, $4
                   from used u
             ),
             audited as (
                 insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
-                select u.tenant_id, u.used_at, $5::uuid, $7::text, $2, 'invitation.used', u.invitation_id,
-                       'credential ' || $2, $8::text, $9::text
+                select u.tenant_id, u.used_at, $5::uuid, $6::text, $3, 'invitation.used', u.invitation_id,
+                       'credential ' || $3, $7::text, $8::text
                   from used u
                 union all
-                select u.tenant_id, u.used_at, $6::uuid, $7::text, $2, 'credential.created', $2,
-                       concat_ws(' ', u.role, u.bound_id), $8::text, $9::text
+                select u.tenant_id, u.used_at, $9::uuid, $6::text, $3, 'credential.created', $3,
+                       concat_ws(' ', u.role, u.bound_id), $7::text, $8::text
                   from used u
             )
             select u.tenant_id as "tenant: TenantId", u.invitation_id as "invitation: InvitationId",
@@ -211,14 +211,14 @@ impl CredentialStore {
               from used u
             "#,
             code_hash.as_slice(),
+            clock_offset(&self.database.clock),
             credential.as_str(),
             secret_hash.as_slice(),
-            clock_offset(&self.database.clock),
-            self.database.clock.operation_id().0,
             self.database.clock.operation_id().0,
             actor.name,
             actor.source.address(),
             self.database.node.as_str(),
+            self.database.clock.operation_id().0,
         );
         // All: the code determines the tenant.
         let scope = TenantScope::All;

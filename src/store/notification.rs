@@ -113,38 +113,38 @@ impl NotificationStore {
             with device as materialized (
                 select k.signer_key_id
                   from signing_keys k
-                 where k.tenant_id = $1 and k.approver_id = $2 and k.signer_key_id = $5 and k.revoked_at is null
+                 where k.tenant_id = $1 and k.approver_id = $2 and k.signer_key_id = $3 and k.revoked_at is null
                    and exists (select from device_statements s
-                                where s.tenant_id = $1 and s.approver_id = $2 and s.device_id = $5 and s.change = 'add')
+                                where s.tenant_id = $1 and s.approver_id = $2 and s.device_id = $3 and s.change = 'add')
                    for share of k
             ),
             standing as materialized (
-                select n.notification_id, $9 and n.secret_check = $8 as kept
+                select n.notification_id, $4 and n.secret_check = $5 as kept
                   from notifications n
                  where n.tenant_id = $1 and n.approver_id = $2 and n.url_hash = $6
             ),
             state as materialized (
                 select exists (select from tenants t where t.tenant_id = $1 and t.disabled_at is null) as tenant,
-                       $5::text is null or exists (select from device) as device,
+                       $3::text is null or exists (select from device) as device,
                        (select count(*) from notifications n
                          where n.tenant_id = $1 and n.approver_id = $2 and n.url_hash <> $6
-                           and n.device_id is distinct from coalesce($5, '')) < $10 as room,
-                       clock_timestamp() + $11::interval as now
+                           and n.device_id is distinct from coalesce($3, '')) < $7 as room,
+                       clock_timestamp() + $8::interval as now
             ),
             replaced as (
                 delete from notifications n using state s
-                 where s.tenant and s.device and s.room and n.tenant_id = $1 and n.approver_id = $2 and n.device_id = $5
+                 where s.tenant and s.device and s.room and n.tenant_id = $1 and n.approver_id = $2 and n.device_id = $3
                    and n.url_hash <> $6
             ),
             written as (
                 insert into notifications as n (tenant_id, approver_id, notification_id, kind, device_id, url_hash, target,
                                                 secret_check, created_at, seen_until, next_attempt_at)
-                select $1, $2, $3, $4, $5, $6, $7, $8, s.now, s.now, s.now
+                select $1, $2, $9, $10, $3, $6, $11, $5, s.now, s.now, s.now
                   from state s
                  where s.tenant and s.device and s.room
                 on conflict on constraint notifications_url_key do update
                    set kind = excluded.kind, device_id = excluded.device_id, secret_check = excluded.secret_check,
-                       target = case when $9 and n.secret_check = excluded.secret_check then n.target
+                       target = case when $4 and n.secret_check = excluded.secret_check then n.target
                                      else excluded.target end,
                        attempts = 0, next_attempt_at = excluded.next_attempt_at, failing_since = null, failure = null,
                        disabled_at = null
@@ -154,7 +154,7 @@ impl NotificationStore {
                 insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
                 select $1, s.now, $12, $13, $14,
                        case when exists (select from standing) then 'notification.renewed' else 'notification.added' end,
-                       $2 || '/' || w.notification_id, concat_ws(' ', $4, 'at', $17::text), $15, $16
+                       $2 || '/' || w.notification_id, concat_ws(' ', $10, 'at', $15::text), $16, $17
                   from written w
                  cross join state s
             )
@@ -166,21 +166,21 @@ impl NotificationStore {
             "#,
             tenant.as_str(),
             approver.as_str(),
-            self.database.clock.operation_id().0,
-            new.kind.as_str(),
             new.device,
-            new.url_hash.as_slice(),
-            new.target,
-            new.secret_check.as_slice(),
             new.keep,
+            new.secret_check.as_slice(),
+            new.url_hash.as_slice(),
             i64::try_from(MAX_NOTIFICATIONS).unwrap_or(i64::MAX),
             clock_offset(&self.database.clock),
             self.database.clock.operation_id().0,
+            new.kind.as_str(),
+            new.target,
+            self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),
+            new.host,
             actor.source.address(),
             self.database.node.as_str(),
-            new.host,
         )
         .fetch_one(&mut *transaction)
         .await?;
@@ -216,7 +216,7 @@ impl NotificationStore {
             audited as (
                 insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
                 select $1, clock_timestamp() + $4::interval, $5, $6, $7, 'notification.removed', $2 || '/' || $3::uuid,
-                       concat_ws(': ', r.kind, $10::text), $8, $9
+                       concat_ws(': ', r.kind, $8::text), $9, $10
                   from removed r
             )
             select exists (select from removed) as "removed!"
@@ -228,9 +228,9 @@ impl NotificationStore {
             self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),
+            why,
             actor.source.address(),
             self.database.node.as_str(),
-            why,
         )
         .map(|row| row.removed);
         self.database.pool.fetch_one(tenant, query).await

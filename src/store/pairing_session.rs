@@ -63,11 +63,11 @@ impl PairingStore {
     ) -> Result<Timestamp> {
         let query = sqlx::query!(
             r#"
-            with clock as materialized (select clock_timestamp() + $9::interval as at),
+            with clock as materialized (select clock_timestamp() + $1::interval as at),
             begun as (
                 insert into pairing_sessions (tenant_id, nonce, operation_id, code_hash, enforcer_id, enforcer_label,
                                               workspace_name, enforcer_key, created_at, expires_at)
-                select $1, $2, $3, $4, $5, $6, $7, $8, c.at, c.at + $10::interval
+                select $2, $3, $4, $5, $6, $7, $8, $9, c.at, c.at + $10::interval
                   from clock c
                 returning tenant_id, operation_id, enforcer_id, created_at, expires_at
             ),
@@ -78,6 +78,7 @@ impl PairingStore {
             )
             select b.expires_at as "expires_at!" from begun b
             "#,
+            clock_offset(&self.database.clock),
             tenant.as_str(),
             nonce.as_str(),
             self.database.clock.operation_id().0,
@@ -86,7 +87,6 @@ impl PairingStore {
             initiate.label.as_deref(),
             initiate.workspace.as_deref(),
             initiate.public_key.as_deref(),
-            clock_offset(&self.database.clock),
             lifetime,
             actor.name,
             actor.source.principal.as_deref(),
@@ -106,17 +106,17 @@ impl PairingStore {
             PairingSession,
             r#"
             select s.enforcer_id as "enforcer: EnforcerId", s.expires_at,
-                   s.expires_at <= clock_timestamp() + $3::interval as "past!",
+                   s.expires_at <= clock_timestamp() + $1::interval as "past!",
                    s.resolved_at is not null as "resolved!", s.approver_id as "approver?: ApproverId",
                    s.approver_key as "approver_key?", p.token_hash as "token_hash?"
               from pairing_sessions s
               left join pairings p on p.tenant_id = s.tenant_id and p.enforcer_id = s.enforcer_id
                                   and p.approver_id = s.approver_id and p.nonce = s.nonce and p.revoked_at is null
-             where s.tenant_id = $1 and s.nonce = $2
+             where s.tenant_id = $2 and s.nonce = $3
             "#,
+            clock_offset(&self.database.clock),
             tenant.as_str(),
             nonce.as_str(),
-            clock_offset(&self.database.clock),
         );
         self.database.pool.fetch_optional(tenant, query).await
     }

@@ -35,9 +35,9 @@ impl ExchangeStore {
             r#"
             select e.request_id as "request_id: RequestId",
                    extract(epoch from e.expires_at - c.at)::float8 as "expires_in!"
-              from unnest($2::text[]) as i (request_id)
-             cross join (select clock_timestamp() + $3::interval as at) c
-              join exchanges e on e.tenant_id = $1 and e.request_id = i.request_id
+              from unnest($1::text[]) as i (request_id)
+             cross join (select clock_timestamp() + $2::interval as at) c
+              join exchanges e on e.tenant_id = $3 and e.request_id = i.request_id
              where e.state = 'pendingApproval' and e.expires_at > c.at
                and ($4::text is null or e.enforcer_id = $4)
                -- The limit keeps the planner from hashing all inbox items.
@@ -46,9 +46,9 @@ impl ExchangeStore {
                          where x.tenant_id = e.tenant_id and x.request_id = e.request_id and x.approver_id = $5
                          limit 1) is not null)
             "#,
-            tenant.as_str(),
             column(requests, |request| request) as _,
             clock_offset(&self.database.clock),
+            tenant.as_str(),
             enforcer.map(EnforcerId::as_str),
             approver.map(ApproverId::as_str),
         );

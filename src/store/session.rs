@@ -138,13 +138,24 @@ impl SessionStore {
         let hash = row.report.hash.to_string();
         sqlx::query_scalar!(
             r#"
-            with session as (
+            with input as materialized (
+                select $1::text as tenant_id, $2::text as session_id, $3::text as enforcer_id, $4::uuid as operation_id,
+                       $5::text as agent_host, $6::text as repo_ref, $7::text::json as metadata, $8::text as state,
+                       $9::timestamptz as started_at, $10::timestamptz as state_at, $11::timestamptz as reported_at,
+                       $12::timestamptz as ended_at, $13::text as end_reason, $14::bytea as start_hash, $15::bytea as status_hash,
+                       $16::bytea as end_hash, $17::text::json as details, $18::interval as clock_offset,
+                       $19::text as snapshot_id, $20::text as snapshot_type, $21::text as snapshot_hash,
+                       $22::text::json as snapshot_body
+            ),
+            written_session as (
                 insert into sessions as s
                        (tenant_id, session_id, enforcer_id, operation_id, agent_host, repo_ref, metadata, state,
                         started_at, state_at, updated_at, ended_at, end_reason, start_hash, status_hash, end_hash, details,
                         heard_at)
-                values ($1, $2, $3, $4, $5, $6, $7::text::json, coalesce($8, 'idle'), $9, $10, $11, $12, $13, $14, $15, $16,
-                        $17::text::json, clock_timestamp() + $18::interval)
+                select i.tenant_id, i.session_id, i.enforcer_id, i.operation_id, i.agent_host, i.repo_ref, i.metadata,
+                       coalesce(i.state, 'idle'), i.started_at, i.state_at, i.reported_at, i.ended_at, i.end_reason,
+                       i.start_hash, i.status_hash, i.end_hash, i.details, clock_timestamp() + i.clock_offset
+                  from input i
                 on conflict on constraint sessions_pkey do update
                    set operation_id = excluded.operation_id,
                        agent_host = coalesce(s.agent_host, excluded.agent_host),
@@ -160,7 +171,7 @@ impl SessionStore {
                        status_hash = coalesce(excluded.status_hash, s.status_hash),
                        end_hash = excluded.end_hash,
                        details = case when excluded.status_hash is null then s.details else excluded.details end,
-                       heard_at = clock_timestamp() + $18::interval
+                       heard_at = clock_timestamp() + (select i.clock_offset from input i)
                  where s.enforcer_id = excluded.enforcer_id
                    and s.ended_at is null
                    and (excluded.start_hash is null or s.start_hash is null)
@@ -169,17 +180,20 @@ impl SessionStore {
                         or s.state_at < excluded.state_at
                         or s.state_at = excluded.state_at and s.status_hash <> excluded.status_hash)
                    and not exists (select from session_snapshots p
-                                    where p.tenant_id = $1 and p.session_id = $2 and p.snapshot_id = $19)
+                                    join input i on i.tenant_id = p.tenant_id and i.session_id = p.session_id
+                                                and i.snapshot_id = p.snapshot_id)
                 returning s.tenant_id, s.session_id, s.state, s.heard_at
             ),
-            snapshot as (
+            inserted_snapshot as (
                 insert into session_snapshots
                        (tenant_id, session_id, snapshot_id, snapshot_type, snapshot_hash, created_at, received_at, body)
-                select r.tenant_id, r.session_id, $19, $20, $21, $11, r.heard_at, $22::text::json
-                  from session r
-                 where $19::text is not null
+                select w.tenant_id, w.session_id, i.snapshot_id, i.snapshot_type, i.snapshot_hash, i.reported_at, w.heard_at,
+                       i.snapshot_body
+                  from written_session w
+                 cross join input i
+                 where i.snapshot_id is not null
             )
-            select state as "state: SessionState" from session
+            select state as "state: SessionState" from written_session
             "#,
             row.tenant.as_str(),
             row.report.session_id.as_str(),
@@ -225,12 +239,12 @@ async fn read_existing(
                s.end_hash as "end_hash: [u8; 32]", p.snapshot_hash as "snapshot_hash?: Sha256Hex"
           from sessions s
           left join session_snapshots p
-                 on p.tenant_id = s.tenant_id and p.session_id = s.session_id and p.snapshot_id = $3
-         where s.tenant_id = $1 and s.session_id = $2
+                 on p.tenant_id = s.tenant_id and p.session_id = s.session_id and p.snapshot_id = $1
+         where s.tenant_id = $2 and s.session_id = $3
         "#,
+        snapshot,
         row.tenant.as_str(),
         row.report.session_id.as_str(),
-        snapshot,
     )
     .fetch_optional(connection)
     .await?;

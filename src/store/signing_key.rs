@@ -144,13 +144,13 @@ impl CredentialStore {
         let query = sqlx::query!(
             r#"
             with refused as materialized (
-                select not $10 and exists (select from device_statements
-                                            where tenant_id = $1 and approver_id = $2 and device_id = $3) as device
+                select not $1 and exists (select from device_statements
+                                            where tenant_id = $2 and approver_id = $3 and device_id = $4) as device
             ),
             revoked as (
                 update signing_keys
-                   set revoked_at = clock_timestamp() + $4::interval
-                 where tenant_id = $1 and approver_id = $2 and signer_key_id = $3 and revoked_at is null
+                   set revoked_at = clock_timestamp() + $5::interval
+                 where tenant_id = $2 and approver_id = $3 and signer_key_id = $4 and revoked_at is null
                    and not (select r.device from refused r)
                 returning tenant_id, approver_id, signer_key_id, revoked_at
             ),
@@ -164,13 +164,14 @@ impl CredentialStore {
             ),
             audited as (
                 insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
-                select r.tenant_id, r.revoked_at, $5, $6, $7, 'key.revoked', r.approver_id || '/' || r.signer_key_id, $8, $9
+                select r.tenant_id, r.revoked_at, $6, $7, $8, 'key.revoked', r.approver_id || '/' || r.signer_key_id, $9, $10
                   from revoked r
             )
             select exists (select from signing_keys
-                            where tenant_id = $1 and approver_id = $2 and signer_key_id = $3) as "known!",
+                            where tenant_id = $2 and approver_id = $3 and signer_key_id = $4) as "known!",
                    (select r.device from refused r) as "device!"
             "#,
+            of_device,
             tenant.as_str(),
             approver.as_str(),
             key.as_str(),
@@ -180,7 +181,6 @@ impl CredentialStore {
             actor.source.principal.as_deref(),
             actor.source.address(),
             self.database.node.as_str(),
-            of_device,
         )
         .map(|row| match row {
             row if !row.known => KeyRevocation::NotFound,
@@ -209,7 +209,7 @@ impl CredentialStore {
                    exists (select from signing_keys
                             where tenant_id = $1 and approver_id = $2 and signer_key_id = $3
                               and public_key = $4 and revoked_at is null
-                              and ($7 or row(not_before, not_after) is not distinct from row($5::timestamptz, $6::timestamptz))
+                              and ($5 or row(not_before, not_after) is not distinct from row($6::timestamptz, $7::timestamptz))
                           ) as same,
                    exists (select from device_statements
                             where tenant_id = $1 and approver_id = $2 and device_id = $3) as device
@@ -217,21 +217,21 @@ impl CredentialStore {
         written as (
             insert into signing_keys as k (tenant_id, approver_id, signer_key_id, public_key, not_before, not_after,
                                            proof_nonce)
-            select $1, $2, $3, $4, $5, $6, $14
+            select $1, $2, $3, $4, $6, $7, $8
               from others o
-             where o.tenant and not ($7 and o.found) and not o.same and not o.device
+             where o.tenant and not ($5 and o.found) and not o.same and not o.device
             on conflict on constraint signing_keys_pkey do update
                set not_before = excluded.not_before, not_after = excluded.not_after
-             where not $7 and k.public_key = excluded.public_key and k.revoked_at is null
+             where not $5 and k.public_key = excluded.public_key and k.revoked_at is null
             returning k.tenant_id, k.approver_id, k.signer_key_id
         ),
         audited as (
             insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
-            select w.tenant_id, clock_timestamp() + $8::interval, $9, $10, $11, 'key.registered',
-                   w.approver_id || '/' || w.signer_key_id, $12, $13
+            select w.tenant_id, clock_timestamp() + $9::interval, $10, $11, $12, 'key.registered',
+                   w.approver_id || '/' || w.signer_key_id, $13, $14
               from written w
         )
-        select exists (select from written) or o.same and not ($7 and o.found) as "stands!", o.found as "others!",
+        select exists (select from written) or o.same and not ($5 and o.found) as "stands!", o.found as "others!",
                o.tenant as "tenant!", o.device as "device!"
           from others o
         "#,
@@ -239,16 +239,16 @@ impl CredentialStore {
         approver.as_str(),
         key.id.as_str(),
         key.public_key.as_bytes().as_slice(),
+        first_only,
         key.not_before.map(Timestamp::inner),
         key.not_after.map(Timestamp::inner),
-        first_only,
+        key.proof_nonce.as_deref(),
         clock_offset(&self.database.clock),
         self.database.clock.operation_id().0,
         actor.name,
         actor.source.principal.as_deref(),
         actor.source.address(),
         self.database.node.as_str(),
-        key.proof_nonce.as_deref(),
     )
     .fetch_one(&mut *transaction)
     .await?;

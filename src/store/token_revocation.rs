@@ -98,25 +98,25 @@ impl CredentialStore {
     ) -> Result<RevocationFact> {
         let query = sqlx::query!(
             r#"
-            with clock as materialized (select clock_timestamp() + $5::interval as at),
+            with clock as materialized (select clock_timestamp() + $1::interval as at),
             active as (
-                select t.tenant_id from tenants t where t.tenant_id = $1 and t.disabled_at is null
+                select t.tenant_id from tenants t where t.tenant_id = $2 and t.disabled_at is null
             ),
             standing as (
                 select r.issued_before, r.revoked_at
                   from token_revocations r
-                 where r.tenant_id = $1 and r.kind = $2 and r.name = $3
+                 where r.tenant_id = $2 and r.kind = $3 and r.name = $4
             ),
             full_up as (
-                select count(*) >= $6 as yes from token_revocations r where r.tenant_id = $1
+                select count(*) >= $5 as yes from token_revocations r where r.tenant_id = $2
             ),
             revoked as (
                 insert into token_revocations as r (tenant_id, kind, name, issued_before, revoked_at)
-                select a.tenant_id, $2, $3, $4::timestamptz, c.at
+                select a.tenant_id, $3, $4, $6::timestamptz, c.at
                   from active a
                  cross join clock c
                  cross join full_up f
-                 where not f.yes or $2 = 'all' or exists (select from standing)
+                 where not f.yes or $3 = 'all' or exists (select from standing)
                 on conflict on constraint token_revocations_pkey do update
                    set issued_before = excluded.issued_before, revoked_at = excluded.revoked_at,
                        changed_at = clock_timestamp()
@@ -132,19 +132,19 @@ impl CredentialStore {
             -- Neither written nor standing: another call has just written the same.
             select exists (select from active) as "active!",
                    f.yes and not exists (select from revoked) and not exists (select from standing) as "full!",
-                   coalesce((select r.issued_before from revoked r), (select s.issued_before from standing s), $4)
+                   coalesce((select r.issued_before from revoked r), (select s.issued_before from standing s), $6)
                        as "issued_before?: Timestamp",
                    coalesce((select r.revoked_at from revoked r), (select s.revoked_at from standing s), c.at)
                        as "revoked_at!: Timestamp"
               from clock c
              cross join full_up f
             "#,
+            clock_offset(&self.database.clock),
             tenant.as_str(),
             request.kind.as_str(),
             request.name.as_str(),
-            request.issued_before.map(Timestamp::inner),
-            clock_offset(&self.database.clock),
             MAX_REVOCATIONS,
+            request.issued_before.map(Timestamp::inner),
             self.database.clock.operation_id().0,
             actor.name,
             actor.source.principal.as_deref(),
