@@ -17,6 +17,16 @@ create table audit_events (
     constraint audit_events_pkey primary key (tenant_id, at, event_id)
 );
 
+-- The event of an action, for the statement that acts to insert. `origin` has the members event_id, actor, principal, address
+-- and node. A plain expression, so that the planner inlines it.
+create function audit_event(origin json, tenant_id text, at timestamptz, action text, subject text,
+                            detail text default null) returns setof audit_events
+    language sql immutable rows 1
+    as $$
+    select tenant_id, at, (origin ->> 'event_id')::uuid, origin ->> 'actor', origin ->> 'principal', action, subject,
+           origin ->> 'address', origin ->> 'node', detail
+    $$;
+
 -- For how long history and audit are kept at least, whatever a node asks for. Set by deploy/roles.sql; the nodes' role may
 -- only read it. Counted in seconds, as nodes count: a month has 30 days, a year 365.25.
 create table retention_floors (

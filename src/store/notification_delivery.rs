@@ -222,35 +222,43 @@ impl NotificationStore {
     ) -> Result<bool> {
         let query = sqlx::query!(
             r#"
-            with noted as (
-                update notifications n
-                   set attempts = n.attempts + 1, failure = $1, failing_since = coalesce(n.failing_since, c.now),
-                       next_attempt_at = c.now + make_interval(secs => $2), claim = null, claimed_until = '-infinity',
-                       disabled_at = case when coalesce(n.failing_since, c.now) + $3::interval <= c.now then c.now end
-                  from (select clock_timestamp() + $4::interval as now) c
-                 where n.tenant_id = $5 and n.approver_id = $6 and n.notification_id = $7 and n.claim = $8
-                returning n.disabled_at, n.kind
+            with input as materialized (
+                select $1::text as tenant_id, $2::text as approver_id,
+                       $3::uuid as notification_id, $4::uuid as claim, $5::text as failure,
+                       $6::float8 as delay, $7::interval as give_up,
+                       clock_timestamp() + $8::interval as now,
+                       $9::text::json as origin
             ),
-            audited as (
-                insert into audit_events (tenant_id, at, event_id, actor, action, subject, detail, node)
-                select $5, n.disabled_at, $9, $10, 'notification.disabled', $6 || '/' || $7::uuid,
-                       concat_ws(': ', n.kind, $1::text), $11
-                  from noted n
+            updated_notification as (
+                update notifications n
+                   set attempts = n.attempts + 1, failure = i.failure, failing_since = coalesce(n.failing_since, i.now),
+                       next_attempt_at = i.now + make_interval(secs => i.delay), claim = null, claimed_until = '-infinity',
+                       disabled_at = case when coalesce(n.failing_since, i.now) + i.give_up <= i.now then i.now end
+                  from input i
+                 where n.tenant_id = i.tenant_id and n.approver_id = i.approver_id and n.notification_id = i.notification_id
+                   and n.claim = i.claim
+                returning n.tenant_id, n.approver_id, n.notification_id, n.disabled_at, n.kind, n.failure
+            ),
+            inserted_audit as (
+                insert into audit_events
+                select a.*
+                  from updated_notification n
+                 cross join input i
+                 cross join audit_event(i.origin, n.tenant_id, n.disabled_at, 'notification.disabled',
+                                        n.approver_id || '/' || n.notification_id, concat_ws(': ', n.kind, n.failure)) a
                  where n.disabled_at is not null
             )
-            select exists (select from noted n where n.disabled_at is not null) as "disabled!"
+            select exists (select from updated_notification n where n.disabled_at is not null) as "disabled!"
             "#,
-            failure,
-            delay_seconds,
-            seconds(give_up_seconds),
-            clock_offset(&self.database.clock),
             claimed.tenant.as_str(),
             claimed.approver.as_str(),
             claimed.id,
             claim,
-            self.database.clock.operation_id().0,
-            AuditActor::gateway().name,
-            self.database.node.as_str(),
+            failure,
+            delay_seconds,
+            seconds(give_up_seconds),
+            clock_offset(&self.database.clock),
+            self.database.audit_origin(&AuditActor::gateway()),
         )
         .map(|row| row.disabled);
         let (tenant, background) = (&claimed.tenant, &self.database.background);

@@ -32,7 +32,7 @@ const COMMIT_GRACE: Duration = Duration::from_secs(2);
 const WARN_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A checked query that returns rows.
-type RowQuery<'q, F> = Map<'q, Postgres, F, PgArguments>;
+pub(super) type RowQuery<'q, F> = Map<'q, Postgres, F, PgArguments>;
 
 #[derive(Clone)]
 pub struct ConnectionPool {
