@@ -63,16 +63,12 @@ impl CredentialStore {
         code_hash: &[u8; 32],
         thumbprint: &[u8; 32],
     ) -> Result<Option<BoundCredential>> {
-        let actor_with = |source| AuditActor {
-            name: actor.name.clone(),
-            source,
-        };
-        let holder = actor_with(AuditSource {
-            principal: Some(id.to_string()),
-            ..actor.source.clone()
-        });
+        let holder = actor.with_credential(id);
         // For the other credential, perhaps of another tenant, which is not told from where.
-        let stranger = actor_with(AuditSource::default());
+        let stranger = AuditActor {
+            name: actor.name.clone(),
+            source: AuditSource::default(),
+        };
         let query = sqlx::query_as!(
             BoundCredential,
             r#"
@@ -151,7 +147,7 @@ impl CredentialStore {
         }
     }
 
-    /// What the same call has bound before. In a statement of its own: that call may have ended while this one waited for its
+    /// The credential that the same call has bound before. In a statement of its own: that call may have ended while this one waited for its
     /// lock, and a statement does not see what is newer than its snapshot.
     async fn bound_before(
         &self,

@@ -1,5 +1,5 @@
 //! Registers and removes channels: one by one, in batches, or all those of a node at once. The statement that removes an
-//! enforcer's channel also records its end for presence; it waits for no lock. What removes all those of a node does: it locks
+//! enforcer's channel also records its end for presence; it waits for no lock. The statement that removes all those of a node does: it locks
 //! channels first, then enforcers, each sorted by key.
 
 use std::time::Duration;

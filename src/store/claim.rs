@@ -201,8 +201,7 @@ impl BatchStatement for ClaimMessages {
                  ) f
             ),
             counted as materialized (
-                select f.n, f.most, f.mine, f.tenant_id, f.recipient, f.message_id, f.created_at, f.seq, f.kind,
-                       f.request_id, f.chosen,
+                select f.*,
                        count(*) filter (where f.chosen)
                            over (partition by f.n order by f.created_at, f.seq, f.message_id) as nth
                   from found f
@@ -212,8 +211,7 @@ impl BatchStatement for ClaimMessages {
                 select d.n, d.mine, d.tenant_id, d.recipient, d.message_id, d.created_at, d.seq, d.chosen,
                        d.nth <= d.most and coalesce(d.before, 0) < $13 as within
                   from (
-                      select f.n, f.most, f.mine, f.tenant_id, f.recipient, f.message_id, f.created_at, f.seq, f.chosen,
-                             f.nth,
+                      select f.*,
                              sum(coalesce(pg_column_size(y.body), pg_column_size(z.body), 0))
                                  over (partition by f.n order by f.created_at, f.seq, f.message_id
                                        rows between unbounded preceding and 1 preceding) as before

@@ -1,4 +1,4 @@
-//! What every part of the store shares: the two pools, the node's clock and how far the database's is from it.
+//! The parts that the whole store shares: the two pools, the node's clock and how far the database's is from it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

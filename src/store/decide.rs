@@ -31,7 +31,7 @@ pub struct DecisionRow {
     pub tenant: TenantId,
     pub approver: ApproverId,
     pub decision: Decision,
-    /// What the check of its signature relied on; it must still hold when the decision is written.
+    /// The key, or the absence of one, that the check of its signature relied on; it must still hold when the decision is written.
     pub trust: SignatureTrust,
     /// Its nonce, if that counts once per signing key.
     pub counted: Option<String>,

@@ -1,13 +1,11 @@
 //! Ends pending exchanges without a decision: withdrawn, cancelled or expired. No statement waits for a lock.
 
-use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::ExchangeStore;
 use super::audit::AuditSource;
 use super::busy::{LockTries, RowLock};
 use super::error::Result;
-use super::retry::RetryOnce;
 use super::rows::column;
 use super::tenant_scope::TenantScope;
 use crate::protocol::exchange::{EndFact, ExchangeState};
@@ -75,25 +73,6 @@ impl ExchangeStore {
     }
 
     async fn try_end(&self, row: &EndRow<'_>) -> Result<RowLock<EndFact>> {
-        let mut retry = RetryOnce::new(&self.database.pool);
-        loop {
-            let mut lease = retry.pool().lease(row.tenant).await?;
-            let fact = self.end_on(lease.connection()?, row);
-            let fact = retry.pool().within(fact).await;
-            match lease.settle(fact) {
-                Err(error) if retry.allows(&error) => {
-                    tracing::debug!(%error, "ending an exchange is retried");
-                }
-                fact => return Ok(fact?),
-            }
-        }
-    }
-
-    async fn end_on(
-        &self,
-        connection: &mut PgConnection,
-        row: &EndRow<'_>,
-    ) -> sqlx::Result<RowLock<EndFact>> {
         let (state, enforcer, actor) = match row.ending {
             ExchangeEnding::Withdrawn(id) => {
                 ("withdrawn", Some(id.as_str()), format!("enforcer:{id}"))
@@ -102,8 +81,9 @@ impl ExchangeStore {
                 ("cancelled", None, format!("admin:{credential}"))
             }
         };
-        let found = sqlx::query!(
-            r#"
+        let query = || {
+            sqlx::query!(
+                r#"
             with input as materialized (
                 select $1::text as tenant_id, $2::text as request_id, $3::text as enforcer_id, $4::interval as clock_offset,
                        $5::text as state, $6::uuid as operation_id, $7::text as reason, $8::text as actor,
@@ -196,22 +176,24 @@ impl ExchangeStore {
               left join judged_exchange j on j.tenant_id = k.tenant_id and j.request_id = k.request_id
               left join ended_exchange w on w.tenant_id = k.tenant_id and w.request_id = k.request_id
             "#,
-            row.tenant.as_str(),
-            row.request_id.as_str(),
-            enforcer,
-            clock_offset(&self.database.clock),
-            state,
-            row.operation.0,
-            row.reason,
-            actor,
-            row.source.principal.as_deref(),
-            row.source.address(),
-            self.database.node.as_str(),
-            column(row.messages, |(approver, _)| approver) as _,
-            column(row.messages, |(_, message)| message) as _,
-        )
-        .fetch_optional(connection)
-        .await?;
+                row.tenant.as_str(),
+                row.request_id.as_str(),
+                enforcer,
+                clock_offset(&self.database.clock),
+                state,
+                row.operation.0,
+                row.reason,
+                actor,
+                row.source.principal.as_deref(),
+                row.source.address(),
+                self.database.node.as_str(),
+                column(row.messages, |(approver, _)| approver) as _,
+                column(row.messages, |(_, message)| message) as _,
+            )
+        };
+        let pool = &self.database.pool;
+        let found = pool.fetch_retried(row.tenant, "ending an exchange", query);
+        let found = found.await?;
         Ok(match found {
             None => RowLock::Locked(EndFact {
                 ended_at: None,

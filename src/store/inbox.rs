@@ -22,7 +22,7 @@ pub struct PageStart {
     pub message_id: Uuid,
 }
 
-/// What is pending in an inbox.
+/// The items that are pending in an inbox.
 #[derive(Debug)]
 pub struct PendingItems {
     pub count: i64,

@@ -83,7 +83,7 @@ impl CredentialStore {
                 select p.nonce
                   from pairings p
                   join input i on i.tenant_id = p.tenant_id and i.enforcer_id = p.enforcer_id and i.approver_id = p.approver_id
-                 where coalesce(p.revoked_at, 'infinity') = 'infinity'
+                 where p.revoked_at is null
                    for share of p
             ),
             standing_introduction as materialized (

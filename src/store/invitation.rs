@@ -3,7 +3,7 @@
 use sqlx::postgres::types::PgInterval;
 
 use super::CredentialStore;
-use super::audit::{AuditActor, AuditSource};
+use super::audit::AuditActor;
 use super::credential::RoleName;
 use super::error::Result;
 use super::listing::ListPart;
@@ -174,13 +174,7 @@ impl CredentialStore {
         credential: &CredentialId,
         secret_hash: &[u8; 32],
     ) -> Result<Option<JoinedCredential>> {
-        let holder = AuditActor {
-            name: actor.name.clone(),
-            source: AuditSource {
-                principal: Some(credential.to_string()),
-                ..actor.source.clone()
-            },
-        };
+        let holder = actor.with_credential(credential);
         let query = sqlx::query_as!(
             JoinedCredential,
             r#"

@@ -1,4 +1,4 @@
-//! Where approvers are notified: added, listed and removed. What is sent, and when, is in `notification_delivery`.
+//! The targets at which approvers are notified: adds, lists and removes them. `notification_delivery` decides what is sent and when.
 
 use std::sync::Arc;
 

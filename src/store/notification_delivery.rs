@@ -1,5 +1,5 @@
-//! Which approvers are to be notified, and what came of it. A claim is a lease on a target: whoever has it sends, and says afterwards
-//! what the target has seen. If the node dies between, the target is claimed again, so that nothing is lost and something may be
+//! The approvers that are to be notified, and the results. A claim is a lease on a target: its holder sends, and then notes what the
+//! target has seen. If the node dies between, the target is claimed again, so that nothing is lost and something may be
 //! sent twice.
 
 use time::OffsetDateTime;

@@ -1,13 +1,11 @@
 //! Pairing sessions: begun by an enforcer, completed once by an approver. The session is locked first, then the pairing.
 //! Codes and tokens are stored as hashes only.
 
-use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 
 use super::PairingStore;
 use super::audit::AuditActor;
 use super::error::Result;
-use super::retry::RetryOnce;
 use super::tenant_scope::TenantScope;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, TenantId};
 use crate::protocol::pairing::{InitiatePairing, Nonce};
@@ -123,28 +121,10 @@ impl PairingStore {
 
     /// Completes a session if it is open.
     pub async fn complete_pairing(&self, row: &CompleteRow<'_>) -> Result<CompleteFact> {
-        let mut retry = RetryOnce::new(&self.database.pool);
-        loop {
-            let mut lease = retry.pool().lease(row.tenant).await?;
-            let fact = self.complete_on(lease.connection()?, row);
-            let fact = retry.pool().within(fact).await;
-            match lease.settle(fact) {
-                Err(error) if retry.allows(&error) => {
-                    tracing::debug!(%error, "completing a pairing is retried");
-                }
-                fact => return Ok(fact?),
-            }
-        }
-    }
-
-    async fn complete_on(
-        &self,
-        connection: &mut PgConnection,
-        row: &CompleteRow<'_>,
-    ) -> sqlx::Result<CompleteFact> {
         let origin = self.database.audit_origin_of(row.actor, row.operation);
-        let found = sqlx::query!(
-            r#"
+        let query = || {
+            sqlx::query!(
+                r#"
             with input as materialized (
                 select $1::text as tenant_id, $2::text as nonce,
                        $3::interval as clock_offset, $4::uuid as operation_id,
@@ -219,17 +199,19 @@ impl PairingStore {
              cross join input i
               left join completed_session w on w.tenant_id = l.tenant_id and w.nonce = l.nonce
             "#,
-            row.tenant.as_str(),
-            row.nonce.as_str(),
-            clock_offset(&self.database.clock),
-            row.operation.0,
-            row.approver.as_str(),
-            row.approver_key,
-            row.token_hash,
-            origin,
-        )
-        .fetch_optional(connection)
-        .await?;
+                row.tenant.as_str(),
+                row.nonce.as_str(),
+                clock_offset(&self.database.clock),
+                row.operation.0,
+                row.approver.as_str(),
+                row.approver_key,
+                row.token_hash,
+                origin.as_str(),
+            )
+        };
+        let pool = &self.database.pool;
+        let found = pool.fetch_retried(row.tenant, "completing a pairing", query);
+        let found = found.await?;
         Ok(match found {
             Some(row) if row.ours => CompleteFact::Paired {
                 label: row.label,

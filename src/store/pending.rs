@@ -51,15 +51,13 @@ impl ExchangeStore {
             tenant.as_str(),
             enforcer.map(EnforcerId::as_str),
             approver.map(ApproverId::as_str),
-        );
+        )
+        .map(|row| {
+            let left = Duration::try_from_secs_f64(row.expires_in);
+            (row.request_id, left.unwrap_or_default())
+        });
         let found = self.database.pool.fetch_all(tenant, query).await?;
-        Ok(found
-            .into_iter()
-            .map(|row| {
-                let left = Duration::try_from_secs_f64(row.expires_in);
-                (row.request_id, left.unwrap_or_default())
-            })
-            .collect())
+        Ok(found.into_iter().collect())
     }
 
     /// Of these exchanges, the ones that are no longer pending, or are gone.
@@ -79,10 +77,9 @@ impl ExchangeStore {
             column(waited_for, |(tenant, _)| tenant) as _,
             column(waited_for, |(_, request)| request) as _,
             clock_offset(&self.database.clock),
-        );
-        let found = self.database.background.fetch_all(scope, query).await?;
-        let found = found.into_iter();
-        Ok(found.map(|row| (row.tenant_id, row.request_id)).collect())
+        )
+        .map(|row| (row.tenant_id, row.request_id));
+        self.database.background.fetch_all(scope, query).await
     }
 
     /// Counts for the metrics. Past a thousand the exact figure is of no use, and a long backlog must not make the count

@@ -125,7 +125,7 @@ impl ChannelStore {
         self.hellos.run(row).await?.locked()
     }
 
-    /// What is known of a tenant's enforcers, or of one, sorted by id; at most `most`, those that were seen last. Labels are
+    /// The presence of a tenant's enforcers, or of one, sorted by id; at most `most`, those that were seen last. Labels are
     /// those of the last pairing, with this approver where one is named.
     pub async fn enforcers(
         &self,

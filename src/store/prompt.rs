@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 
 use super::batch::{BatchResult, BatchStatement};
-use super::idempotency::{IdempotencyKey, KeyBinding, bind, conflict_keys, key_fact, release};
+use super::idempotency::{IdempotencyKey, KeyedRow, conflict_keys, key_fact, settle_keys};
 use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
@@ -23,7 +23,7 @@ pub struct PromptRow {
     pub operation: OperationId,
     pub message: MessageId,
     pub tenant: TenantId,
-    /// The sender; none for an administrator.
+    /// The sender; `None` for an administrator.
     pub approver: Option<ApproverId>,
     pub recipient: Option<EnforcerId>,
     /// The recipient if neither the prompt nor its session names one.
@@ -69,18 +69,17 @@ impl BatchStatement for TakePrompts {
             .filter(|(_, fact)| matches!(fact, PromptFact::Unwritten { .. }))
             .collect();
         self.read_existing(connection, unwritten).await?;
-        let repeats = rows.iter().zip(&facts).filter_map(|(row, fact)| {
-            let (request, key) = (&row.prompt.request_id, row.idempotency.as_ref());
-            KeyBinding::of_repeat(&row.tenant, request, key, fact)
+        let keyed = rows.iter().zip(&facts).filter_map(|(row, fact)| {
+            Some(KeyedRow {
+                operation: row.operation,
+                tenant: &row.tenant,
+                request_id: &row.prompt.request_id,
+                key: row.idempotency.as_ref()?,
+                fact,
+            })
         });
-        let repeats: Vec<_> = repeats.collect();
-        bind(connection, &repeats, &self.clock, &self.key_lifetime).await?;
-        let refused = rows.iter().zip(&facts).filter_map(|(row, fact)| {
-            let (operation, key) = (row.operation, row.idempotency.as_ref());
-            let refused = fact.already_exists();
-            refused.then(|| Some((&row.tenant, operation, key?)))?
-        });
-        release(connection, &refused.collect::<Vec<_>>()).await?;
+        let keyed: Vec<_> = keyed.collect();
+        settle_keys(connection, &keyed, &self.clock, &self.key_lifetime).await?;
         Ok(facts)
     }
 }

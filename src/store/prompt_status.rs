@@ -26,7 +26,7 @@ use crate::store::clock_offset::clock_offset;
 pub struct PromptAckRow {
     pub operation: OperationId,
     pub tenant: TenantId,
-    /// The sender; none for a caller that may be any enforcer and does not say which.
+    /// The sender; `None` for a caller that may be any enforcer and does not say which.
     pub enforcer: Option<EnforcerId>,
     pub ack: SentAck,
 }
@@ -183,7 +183,7 @@ impl BatchStatement for TakePromptAcks {
 #[derive(Debug)]
 pub struct StoredPrompt {
     pub enforcer_id: EnforcerId,
-    /// The sender; none for an administrator.
+    /// The sender; `None` for an administrator.
     pub approver_id: Option<ApproverId>,
     pub standing: PromptRecord,
 }
@@ -226,26 +226,22 @@ impl PromptStore {
             clock_offset(&self.database.clock),
             tenant.as_str(),
             request.as_str(),
-        );
-        Ok(self
-            .database
-            .pool
-            .fetch_optional(tenant, query)
-            .await?
-            .map(|row| {
-                let standing = PromptRecord {
-                    hash: row.hash,
-                    status: row.status,
-                    ack_at: row.ack_at,
-                    details: row.details,
-                    expires_at: row.expires_at,
-                };
-                StoredPrompt {
-                    enforcer_id: row.enforcer_id,
-                    approver_id: row.approver_id,
-                    standing: standing.at(row.past.unwrap_or(false)),
-                }
-            }))
+        )
+        .map(|row| {
+            let standing = PromptRecord {
+                hash: row.hash,
+                status: row.status,
+                ack_at: row.ack_at,
+                details: row.details,
+                expires_at: row.expires_at,
+            };
+            StoredPrompt {
+                enforcer_id: row.enforcer_id,
+                approver_id: row.approver_id,
+                standing: standing.at(row.past.unwrap_or(false)),
+            }
+        });
+        self.database.pool.fetch_optional(tenant, query).await
     }
 
     pub async fn expire_prompts(&self, limit: i64) -> Result<u64> {
@@ -259,45 +255,46 @@ impl PromptStore {
                  limit $2
                    for no key update of p skip locked
             ),
-            due as materialized (
+            due_prompts as materialized (
                 select d.tenant_id, d.request_id, d.enforcer_id, d.message_id
                   from unnest(array(select tenant_id from found), array(select request_id from found),
                               array(select enforcer_id from found), array(select message_id from found))
                        as d (tenant_id, request_id, enforcer_id, message_id)
             ),
-            held as materialized (
+            locked_messages as materialized (
                 select m.tenant_id, m.recipient, m.message_id
                   from messages m
-                  join due d on d.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
+                  join due_prompts d on d.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
                             and d.enforcer_id = m.recipient and d.message_id = m.message_id
                    for no key update of m skip locked
             ),
-            pick as materialized (
+            closable_prompts as materialized (
                 select d.tenant_id, d.request_id
-                  from due d
-                  left join held h on h.message_id = d.message_id
+                  from due_prompts d
+                  left join locked_messages h on h.message_id = d.message_id
                  where h.message_id is not null
                     or (select true from messages m
                          where m.tenant_id = d.tenant_id and m.recipient_kind = 'enforcer'
                            and m.recipient = d.enforcer_id and m.message_id = d.message_id limit 1) is null
             ),
-            expired as (
+            expired_prompts as (
                 update prompts p
                    set status = 'expired', ack_at = p.expires_at
-                  from pick k
+                  from closable_prompts k
                  where p.tenant_id = k.tenant_id and p.request_id = k.request_id and p.status = 'queued'
                 returning p.tenant_id, p.enforcer_id, p.message_id, p.expires_at
             ),
             -- Acknowledged here, since it is never sent again.
-            closed as (
+            acked_messages as (
                 update messages m
                    set acked_at = e.expires_at
-                  from held h join expired e on e.message_id = h.message_id
+                  from locked_messages h
+                  join expired_prompts e on e.message_id = h.message_id
                  where m.tenant_id = h.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = h.recipient
                    and m.message_id = h.message_id
                    and coalesce(m.acked_at, 'infinity') = 'infinity'
             )
-            select count(*) as "count!" from expired
+            select count(*) as "count!" from expired_prompts
             "#,
             clock_offset(&self.database.clock),
             limit,

@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 
 use super::batch::{BatchResult, BatchStatement};
-use super::idempotency::{KeyBinding, bind, conflict_keys, release};
+use super::idempotency::{KeyedRow, conflict_keys, settle_keys};
 use super::rows::{self, column};
 pub use super::submission::{AskedApprover, InboxLimits, SubmissionRow};
 use super::submission::{over_limit, read_existing};
@@ -66,18 +66,17 @@ impl BatchStatement for TakeSubmissions {
                 Err(_) => found.next().ok_or(sqlx::Error::RowNotFound)?,
             });
         }
-        let repeats = rows.iter().zip(&outcomes).filter_map(|(row, outcome)| {
-            let (request, key) = (&row.submission.request_id, row.idempotency.as_ref());
-            KeyBinding::of_repeat(&row.tenant, request, key, outcome)
+        let keyed = rows.iter().zip(&outcomes).filter_map(|(row, fact)| {
+            Some(KeyedRow {
+                operation: row.operation,
+                tenant: &row.tenant,
+                request_id: &row.submission.request_id,
+                key: row.idempotency.as_ref()?,
+                fact,
+            })
         });
-        let repeats: Vec<_> = repeats.collect();
-        bind(connection, &repeats, &self.clock, &self.key_lifetime).await?;
-        let refused = rows.iter().zip(&outcomes).filter_map(|(row, outcome)| {
-            let (operation, key) = (row.operation, row.idempotency.as_ref());
-            let refused = outcome.already_exists();
-            refused.then(|| Some((&row.tenant, operation, key?)))?
-        });
-        release(connection, &refused.collect::<Vec<_>>()).await?;
+        let keyed: Vec<_> = keyed.collect();
+        settle_keys(connection, &keyed, &self.clock, &self.key_lifetime).await?;
         Ok(outcomes)
     }
 }

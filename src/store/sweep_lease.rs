@@ -8,7 +8,7 @@ use super::error::Result;
 use super::tenant_scope::TenantScope;
 
 impl Database {
-    /// Takes a sweep for this node and for so long, unless another has it. `longest` is the longest that anyone takes it for:
+    /// Takes a sweep for this node and this length, unless another has it. `longest` is the longest length of any node:
     /// a lease that ends later was written by a clock that has been set back since.
     pub async fn take_sweep(
         &self,
@@ -34,7 +34,7 @@ impl Database {
         Ok(self.background.execute(scope, query).await? > 0)
     }
 
-    /// Keeps a sweep from now on for so long; false if another node has taken it.
+    /// Renews a sweep for this length from now on; false if another node has taken it.
     pub async fn keep_sweep(&self, sweep: &str, length: Duration) -> Result<bool> {
         let query = sqlx::query!(
             r#"
