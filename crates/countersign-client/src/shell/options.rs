@@ -76,15 +76,3 @@ fn is_name_of_choice(name: &str) -> bool {
         || name.split('-').any(|part| has_word(NAMES, part))
         || (name.len() >= 3 && abbreviated.any(|whole| whole.starts_with(name)))
 }
-<<<<<<< HEAD
-=======
-
-/// Members of a command's input that change nothing about what it does.
-const REMARKS: &str = "description is_background mode run_in_background timeout";
-
-/// Whether a command comes with more than itself, such as a switch that turns a sandbox off. `rest`
-/// is the tool's input without the command.
-pub fn has_options(rest: &Map<String, Value>) -> bool {
-    rest.keys().any(|name| !has_word(REMARKS, name))
-}
->>>>>>> h-client
