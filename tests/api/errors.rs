@@ -15,7 +15,7 @@ use countersign::protocol::reader::{InvalidMember, MemberFault};
 use serde_json::{Value, json};
 
 fn source() -> Value {
-    serde_saphyr::from_str(include_str!("../../src/http/openapi.yaml")).expect("YAML")
+    serde_saphyr::from_str(include_str!("../../src/http/openapi/openapi.yaml")).expect("YAML")
 }
 
 fn unsupported(pointer: &str, offered: &'static str) -> Error {

@@ -1,12 +1,11 @@
-//! Makes the documents of a node from openapi.yaml and asyncapi.yaml. The comment at the top of openapi.yaml says what is
-//! replaced.
+//! The documents of a node: openapi.json and asyncapi.json with its own values.
 
 use std::sync::LazyLock;
 
+use axum::body::Bytes;
 use serde_json::{Map, Value, json};
 use time::Duration;
 
-use super::operations;
 use super::template::fill;
 use crate::config::{Config, TlsMode};
 use crate::http::page_settings;
@@ -18,25 +17,21 @@ use crate::protocol::error::CodeNames;
 use crate::protocol::json;
 use crate::protocol::timestamp::Timestamp;
 
-/// How long the exchanges of examples last, unless they may not last that long.
-const EXAMPLE_SECONDS: u64 = 24 * 3_600;
+/// The exchanges of examples last a day, or as long as the node allows.
+const EXAMPLE_LIFETIME_SECONDS: u64 = 24 * 3_600;
 
-static OPENAPI: LazyLock<Value> =
-    LazyLock::new(|| read(include_str!(concat!(env!("OUT_DIR"), "/openapi.json"))));
-/// With the schemas of `OPENAPI` as its own.
-static ASYNCAPI: LazyLock<Value> = LazyLock::new(|| {
-    let json = include_str!(concat!(env!("OUT_DIR"), "/asyncapi.json"));
-    read(&json.replace("./openapi.yaml#", "#"))
-});
+static OPENAPI: LazyLock<Value> = LazyLock::new(|| read(include_str!("openapi.json")));
+static ASYNCAPI: LazyLock<Value> = LazyLock::new(|| read(include_str!("asyncapi.json")));
 
-/// `build.rs` wrote it, so it can be read.
+/// A test compares it with its source, so it can be read.
 fn read(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or_default()
 }
 
 pub struct Documents {
-    pub openapi: Value,
-    pub asyncapi: Value,
+    pub hour: Timestamp,
+    pub openapi: Bytes,
+    pub asyncapi: Bytes,
 }
 
 impl Documents {
@@ -44,21 +39,26 @@ impl Documents {
     pub fn new(config: &Config, names: &CodeNames, hour: Timestamp) -> Self {
         let mut values = values(config, names, hour);
         values["hash"] = hashes(&OPENAPI["x-examples"], &values);
-        let examples = fill(&OPENAPI["x-examples"], &values);
         let mut openapi = fill(&OPENAPI, &values);
-        operations::complete(&mut openapi, names, &examples["errorEnvelope"]);
-        let schemas = openapi["components"]["schemas"].clone();
-        close(&mut openapi, &schemas);
-        values["examples"] = examples;
+        if let Some(members) = openapi.as_object_mut() {
+            members.remove("x-examples");
+        }
         let mut asyncapi = fill(&ASYNCAPI, &values);
         asyncapi["components"]["schemas"] = openapi["components"]["schemas"].clone();
-        Self { openapi, asyncapi }
+        Self {
+            hour,
+            openapi: openapi.to_string().into(),
+            asyncapi: asyncapi.to_string().into(),
+        }
     }
 }
 
-/// What placeholders stand for.
+/// The values of placeholders.
 fn values(config: &Config, names: &CodeNames, hour: Timestamp) -> Value {
-    let seconds = config.artifacts.max_lifetime_seconds.min(EXAMPLE_SECONDS);
+    let seconds = config
+        .artifacts
+        .max_lifetime_seconds
+        .min(EXAMPLE_LIFETIME_SECONDS);
     let later = hour.inner() + Duration::seconds(i64::try_from(seconds).unwrap_or_default());
     let (limits, now) = (&config.limits, hour.to_string());
     json!({
@@ -100,30 +100,4 @@ fn hashes(examples: &Value, values: &Value) -> Value {
     };
     let examples = examples.as_object().into_iter().flatten();
     examples.filter_map(hash).collect::<Map<_, _>>().into()
-}
-
-/// Turns each schema that refines another into one closed object, which client generators read better.
-fn close(value: &mut Value, schemas: &Value) {
-    if value.get("unevaluatedProperties").is_some() {
-        let own = value.take();
-        let name = own["$ref"]
-            .as_str()
-            .and_then(|path| path.rsplit('/').next());
-        value.clone_from(&schemas[name.unwrap_or_default()]);
-        value["additionalProperties"] = false.into();
-        let refers = |name: &str| ["$ref", "unevaluatedProperties"].contains(&name);
-        let members = own.as_object().into_iter().flatten();
-        for (name, member) in members.filter(|(name, _)| !refers(name)) {
-            match (name.as_str(), &mut value[name], member) {
-                ("properties", Value::Object(all), Value::Object(own)) => all.extend(own.clone()),
-                ("required", Value::Array(all), Value::Array(own)) => all.extend(own.clone()),
-                (_, base, own) => base.clone_from(own),
-            }
-        }
-    }
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(|item| close(item, schemas)),
-        Value::Object(all) => all.values_mut().for_each(|member| close(member, schemas)),
-        _ => {}
-    }
 }
