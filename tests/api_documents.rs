@@ -13,7 +13,7 @@ type Errors = Vec<(String, Value)>;
 
 #[test]
 fn the_json_documents_are_those_of_the_yaml_sources() {
-    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/openapi");
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/api/openapi");
     let source = |name: &str| -> Value {
         let text = std::fs::read_to_string(format!("{directory}/{name}.yaml")).unwrap();
         serde_saphyr::from_str(&text).unwrap()

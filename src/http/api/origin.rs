@@ -14,8 +14,8 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use super::error::{HttpRefusal, TransportError};
-use super::peer::PeerInfo;
 use super::reply::AppState;
+use crate::http::server::peer::PeerInfo;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
 /// Headers that some route reads, beyond those that every page may send.

@@ -14,14 +14,14 @@ use tokio::time::{Instant, timeout_at};
 
 use super::auth;
 use super::error::{HttpRefusal, TransportError};
-use super::memory::{MemoryAccount, MemoryCharge};
-use super::metered::ReadPace;
 use super::reply::AppState;
 use super::request_scope::RequestScope;
 use crate::config;
 use crate::gateway::PageRequest;
 use crate::gateway::caller::CallerIdentity;
 use crate::gateway::error::Error;
+use crate::http::server::memory::{MemoryAccount, MemoryCharge};
+use crate::http::server::metered::ReadPace;
 use crate::protocol::device::{MAX_INTRODUCTION_BYTES, MAX_STATEMENT_BYTES};
 use crate::protocol::framing::Framing;
 use crate::protocol::id::{RequestId, TextId};
@@ -200,7 +200,10 @@ pub async fn parsed_large<T>(
     read: impl FnOnce(&json::JsonNode<'_>) -> Result<T, Error>,
 ) -> Result<(T, Framing), HttpRefusal> {
     let parse = || parsed_any(bytes, read);
-    node.parse(origin, bytes.len(), parse).await
+    let limiter = &node.gateway.limiter;
+    node.parsing
+        .parse(limiter, origin, bytes.len(), parse)
+        .await
 }
 
 /// Also returns the framing of the message, which refusals point into.

@@ -22,13 +22,13 @@ const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Marks a response as an event stream, and says when its connection is not to wait for the peer any longer.
 #[derive(Clone, Default)]
-pub(super) struct EventStream {
+pub struct EventStream {
     aborted: CancellationToken,
 }
 
 impl EventStream {
     /// Ends the stream soon, whether or not its peer reads.
-    pub(super) fn abort(&self) {
+    pub fn abort(&self) {
         self.aborted.cancel();
     }
 

@@ -25,15 +25,15 @@ use self::socket::ClientSocket;
 use super::auth::As;
 use super::body;
 use super::channel;
-use super::connection_limit::ConnectionPermit;
 use super::error::HttpRefusal;
 use super::limit;
-use super::metered::ConnectionMeter;
 use super::origin;
 use super::reply::AppState;
 use crate::gateway::caller::EnforcerOrApprover;
 use crate::gateway::error::Error;
 use crate::gateway::limit::RateClass;
+use crate::http::server::connection_limit::ConnectionPermit;
+use crate::http::server::metered::ConnectionMeter;
 use crate::protocol::presence::Transport;
 use crate::wake::WakeKey;
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::time::{Sleep, sleep};
 
-use crate::http::memory::{FREE_BYTES, MemoryPermit};
-use crate::http::metered::ConnectionMeter;
+use crate::http::server::memory::{FREE_BYTES, MemoryPermit};
+use crate::http::server::metered::ConnectionMeter;
 
 /// Header of a client's control frame.
 const CONTROL_HEADER: u64 = 6;

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::auth::admit_address;
 use super::error::HttpRefusal;
-use super::peer::PeerInfo;
 use super::reply::{AppState, plain};
 use crate::config::Config;
+use crate::http::server::peer::PeerInfo;
 use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::error::CodeNames;
 

@@ -21,12 +21,12 @@ use super::frame_splitter::FrameSplitter;
 use super::partial_message::{PartialEvent, PartialMessage};
 use crate::gateway::caller::EnforcerOrApprover;
 use crate::gateway::{ChannelCloseReason, MessageFeed};
-use crate::http::channel;
-use crate::http::connection_limit::ConnectionPermit;
-use crate::http::frame::answer;
-use crate::http::memory::{MemoryAccount, MemoryPermit};
-use crate::http::metered::ConnectionMeter;
-use crate::http::reply::AppState;
+use crate::http::api::channel;
+use crate::http::api::frame::answer;
+use crate::http::api::reply::AppState;
+use crate::http::server::connection_limit::ConnectionPermit;
+use crate::http::server::memory::{MemoryAccount, MemoryPermit};
+use crate::http::server::metered::ConnectionMeter;
 use crate::jitter::jitter;
 
 /// Payload of a frame that is sent. tungstenite keeps a buffer of this size for the life of the socket.

@@ -10,15 +10,15 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use tokio::time::{Instant, sleep};
 
-use super::connection_limit::ConnectionPermit;
 use super::error::{HttpRefusal, TransportError};
 use super::limit;
-use super::peer::PeerInfo;
 use super::reply::AppState;
 use super::request_scope::RequestScope;
 use crate::gateway::authenticate::PresentedCredential;
 use crate::gateway::caller::{Caller, CallerRole};
 use crate::gateway::error::Error;
+use crate::http::server::connection_limit::ConnectionPermit;
+use crate::http::server::peer::PeerInfo;
 
 /// How long a credential counts as checked. A revocation reaches every node's cache in less than 3 s.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);

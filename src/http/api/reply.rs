@@ -12,9 +12,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tokio_util::task::TaskTracker;
 
-use super::charged_body::ChargedBody;
 use super::error::{HttpRefusal, add_headers};
-use super::memory::{FREE_BYTES, MemoryBudget, MemoryCharge};
 use super::parsing::ParseBudget;
 use super::request_scope::RequestScope;
 use crate::gateway::error::Error;
@@ -22,6 +20,8 @@ use crate::gateway::{
     DeviceService, EnforcerPresence, ExchangeService, Gateway, GatewayContext, HealthService,
     NotificationService, PairingService, PlatformService, PromptService, SessionService,
 };
+use crate::http::server::charged_body::ChargedBody;
+use crate::http::server::memory::{FREE_BYTES, MemoryBudget, MemoryCharge};
 use crate::protocol::envelope::OutgoingEnvelope;
 use crate::protocol::error::ErrorDescription;
 use crate::protocol::id::RequestId;

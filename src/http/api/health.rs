@@ -8,11 +8,12 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use serde_json::json;
 
-use super::error::HttpRefusal;
+use super::error::{HttpRefusal, TransportError};
 use super::reply::{AppState, plain};
 use crate::gateway::HealthService;
 use crate::gateway::Readiness;
 use crate::gateway::error::Error;
+use crate::http::server::proxied::HealthOnly;
 
 /// `GET /livez`: the process runs.
 pub async fn live() -> Response {
@@ -55,4 +56,15 @@ pub async fn refuse_early(State(node): State<AppState>, request: Request, next: 
         return next.run(request).await;
     }
     HttpRefusal::from(Error::Unavailable).into_response()
+}
+
+/// Refuses requests that may only ask for health.
+pub async fn refuse_health_only(request: Request, next: Next) -> Response {
+    match request.extensions().get::<HealthOnly>() {
+        Some(HealthOnly::Unencrypted(expected)) => {
+            HttpRefusal::from(TransportError::Unencrypted { expected }).into_response()
+        }
+        Some(HealthOnly::Full) => HttpRefusal::from(Error::Unavailable).into_response(),
+        None => next.run(request).await,
+    }
 }

@@ -3,10 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName};
-use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ipnet::IpNet;
@@ -17,11 +14,9 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::client_certificate;
-use super::error::{HttpRefusal, TransportError};
 use super::peer::PeerInfo;
 use crate::config;
 use crate::gateway::authenticate::ClientCertificate;
-use crate::gateway::error::Error;
 
 /// In which a proxy proves that it is one. An address proves little: others may have one in the same network.
 const SECRET_HEADER: &str = "x-proxy-secret";
@@ -169,15 +164,4 @@ fn decode(value: &str) -> Option<Vec<u8>> {
         .and_then(|rest| rest.strip_suffix(':'));
     let der = STANDARD.decode(bare.unwrap_or(text)).ok()?;
     (!der.is_empty()).then_some(der)
-}
-
-/// Refuses requests that may only ask for health.
-pub async fn refuse_unproxied(request: Request, next: Next) -> Response {
-    match request.extensions().get::<HealthOnly>() {
-        Some(HealthOnly::Unencrypted(expected)) => {
-            HttpRefusal::from(TransportError::Unencrypted { expected }).into_response()
-        }
-        Some(HealthOnly::Full) => HttpRefusal::from(Error::Unavailable).into_response(),
-        None => next.run(request).await,
-    }
 }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::memory::{MemoryAccount, MemoryBudget, MemoryPermit};
 use super::reply::AppState;
 use crate::gateway::caller::CallerIdentity;
 use crate::gateway::error::Error;
 use crate::gateway::{MessageFeed, PushService};
+use crate::http::server::memory::{MemoryAccount, MemoryBudget, MemoryPermit};
 use crate::protocol::presence::Transport;
 use crate::wake::WakeKey;
 

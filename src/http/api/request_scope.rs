@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::memory::{MemoryAccount, MemoryBudget, MemoryCharge};
-use super::metered::ConnectionMeter;
+use crate::http::server::memory::{MemoryAccount, MemoryBudget, MemoryCharge};
+use crate::http::server::metered::ConnectionMeter;
 
 #[derive(Clone)]
 pub struct RequestScope(Arc<ScopeInner>);

@@ -8,10 +8,10 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
 
-use super::reply::AppState;
 use crate::gateway::caller::CallerIdentity;
 use crate::gateway::error::Error;
 use crate::gateway::keyed_semaphore::KeyedSemaphore;
+use crate::gateway::limit::RateLimiter;
 use crate::protocol::id::TenantId;
 
 /// Up to this size a body is parsed where it was read: within a millisecond.
@@ -31,12 +31,11 @@ impl ParseBudget {
             cores: Semaphore::new(available_parallelism().map_or(1, NonZero::get)),
         }
     }
-}
 
-impl AppState {
     /// Parses a body of so many bytes. A large one is counted by its size, and waits for its turn.
     pub async fn parse<T, E: From<Error>>(
         &self,
+        limiter: &RateLimiter,
         origin: &CallerIdentity,
         bytes: usize,
         parse: impl FnOnce() -> Result<T, E>,
@@ -44,11 +43,11 @@ impl AppState {
         if bytes <= SMALL {
             return parse();
         }
-        self.gateway.limiter.admit_body(origin, bytes)?;
-        let turns = self.parsing.tenants.of(&origin.tenant);
+        limiter.admit_body(origin, bytes)?;
+        let turns = self.tenants.of(&origin.tenant);
         // Neither semaphore is ever closed.
         let _turn = turns.acquire().await;
-        let _core = self.parsing.cores.acquire().await;
+        let _core = self.cores.acquire().await;
         match Handle::current().runtime_flavor() {
             RuntimeFlavor::MultiThread => block_in_place(parse),
             _ => parse(),

@@ -8,8 +8,8 @@ use time::Duration;
 
 use super::template::fill;
 use crate::config::{Config, TlsMode};
-use crate::http::page_settings;
-use crate::http::status::described;
+use crate::http::api::page_settings;
+use crate::http::api::status::described;
 use crate::page::page;
 use crate::protocol::canonical::{Sha256Hex, canonical_without};
 use crate::protocol::decision::CompactRule;

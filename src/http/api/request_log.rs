@@ -9,10 +9,10 @@ use axum::middleware::Next;
 use axum::response::Response;
 use opentelemetry::KeyValue;
 
-use super::metered::ConnectionMeter;
 use super::reply::AppState;
 use super::request_scope::RequestScope;
 use crate::gateway::GatewayContext;
+use crate::http::server::metered::ConnectionMeter;
 use crate::outbound::{TRACEPARENT, TRACESTATE};
 use crate::protocol::error::ErrorDescription;
 use crate::protocol::trace::TraceContext;

@@ -98,7 +98,9 @@ async fn serve(
         let span = node.context.tracer.begin(head.context.clone());
         Ok((span, read(node, caller, head, &document)))
     };
-    let (span, call) = node.parse(caller.origin(), bytes.len(), parse).await?;
+    let limiter = &node.gateway.limiter;
+    let parsed = (node.parsing).parse(limiter, caller.origin(), bytes.len(), parse);
+    let (span, call) = parsed.await?;
     let warning = match &call {
         Ok(FrameCall::Submit(_, command)) => command.warning,
         _ => None,

@@ -1,0 +1,38 @@
+//! The handlers of the API, by subject, and the layers around them. A handler reads a request, calls one use case of the gateway
+//! and prints the answer; it holds no rule about exchanges.
+//! Bodies are read within their limits, callers are authenticated first, and every refusal has the framing of its route.
+
+pub(super) mod audit;
+mod auth;
+mod body;
+pub(super) mod certificate;
+mod channel;
+pub(super) mod device;
+pub mod error;
+pub(super) mod exchange;
+mod frame;
+pub(super) mod generic;
+pub(super) mod health;
+pub(super) mod inbox;
+pub(super) mod introduction;
+pub(super) mod invitation;
+mod limit;
+pub(super) mod notification;
+pub(super) mod openapi;
+pub(super) mod origin;
+pub(super) mod page;
+pub(super) mod page_settings;
+pub(super) mod pairing;
+mod parsing;
+pub mod platform;
+pub(super) mod presence;
+pub(super) mod prompt;
+pub mod reply;
+pub(super) mod request_log;
+mod request_scope;
+pub(super) mod session;
+pub(super) mod sse;
+pub(super) mod status;
+pub(super) mod token;
+pub(super) mod whoami;
+pub(super) mod ws;
