@@ -23,16 +23,14 @@ use crate::http::server::peer::PeerInfo;
 /// How long a credential counts as checked. A revocation reaches every node's cache in less than 3 s.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A caller of the role `R`.
-pub struct As<R>(pub R);
+/// The node, and a caller of the role `R`.
+pub struct As<R>(pub AppState, pub R);
 
 impl<R: CallerRole + Send> FromRequestParts<AppState> for As<R> {
     type Rejection = HttpRefusal;
 
     async fn from_request_parts(parts: &mut Parts, node: &AppState) -> Result<Self, HttpRefusal> {
-        if let Some(peer) = parts.extensions.get::<PeerInfo>() {
-            admit_address(node, *peer)?;
-        }
+        AdmittedAddress::from_request_parts(parts, node).await?;
         refuse_repeated(&parts.headers)?;
         let caller = authenticate(node, parts).await?;
         if let Some(permit) = parts.extensions.get::<Arc<ConnectionPermit>>() {
@@ -49,14 +47,14 @@ impl<R: CallerRole + Send> FromRequestParts<AppState> for As<R> {
         })?;
         limit::own_path(node, parts, &caller).await?;
         limit::admit(node, parts, &caller).await?;
-        Ok(Self(role))
+        Ok(Self(node.clone(), role))
     }
 }
 
 async fn authenticate(node: &AppState, parts: &Parts) -> Result<Caller, Error> {
     let presented = presented(parts);
     let from = parts.extensions.get::<PeerInfo>().map(|peer| peer.address);
-    let authenticator = &node.gateway.authenticator;
+    let authenticator = &node.authenticator;
     authenticator.authenticate(presented.as_ref(), from).await
 }
 
@@ -102,22 +100,23 @@ pub async fn while_authenticated<T>(
 /// says nothing.
 pub fn admit_address(node: &AppState, peer: PeerInfo) -> Result<(), Error> {
     if peer.encrypted {
-        node.gateway.limiter.admit_address(peer.address)?;
+        node.limiter.admit_address(peer.address)?;
     }
     Ok(())
 }
 
 /// A call that needs no credential, within the rate of its address.
-pub struct AdmittedAddress;
+pub struct AdmittedAddress(pub Option<PeerInfo>);
 
 impl FromRequestParts<AppState> for AdmittedAddress {
     type Rejection = HttpRefusal;
 
     async fn from_request_parts(parts: &mut Parts, node: &AppState) -> Result<Self, HttpRefusal> {
-        if let Some(peer) = parts.extensions.get::<PeerInfo>() {
-            admit_address(node, *peer)?;
+        let peer = parts.extensions.get::<PeerInfo>().copied();
+        if let Some(peer) = peer {
+            admit_address(node, peer)?;
         }
-        Ok(Self)
+        Ok(Self(peer))
     }
 }
 
@@ -134,7 +133,7 @@ fn text(value: &HeaderValue) -> Option<&str> {
     std::str::from_utf8(value.as_bytes()).ok()
 }
 
-/// What a request presents: a bearer token, an id and secret, an API key in its own header, or, from a browser that cannot
+/// The credential of a request: a bearer token, an id and secret, an API key in its own header, or, from a browser that cannot
 /// set headers on a WebSocket, one of the subprotocols it offers. A certificate counts only if there is none of these.
 fn presented(parts: &Parts) -> Option<PresentedCredential<'_>> {
     if let Some(value) = parts.headers.get(AUTHORIZATION) {

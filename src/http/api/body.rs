@@ -1,15 +1,13 @@
-//! Reads bodies, within their limits and in time; and the parameters beside them.
+//! Reads bodies, within their limits and in time.
 
 use std::ops::Deref;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequestParts, Query, Request};
+use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Uri, header};
+use axum::http::{HeaderMap, header};
 use http_body_util::BodyExt as _;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use tokio::time::{Instant, timeout_at};
 
 use super::auth;
@@ -17,7 +15,6 @@ use super::error::{HttpRefusal, TransportError};
 use super::reply::AppState;
 use super::request_scope::RequestScope;
 use crate::config;
-use crate::gateway::PageRequest;
 use crate::gateway::caller::CallerIdentity;
 use crate::gateway::error::Error;
 use crate::http::server::memory::{MemoryAccount, MemoryCharge};
@@ -184,6 +181,18 @@ fn check_media_type(node: &AppState, headers: &HeaderMap) -> Result<(), Transpor
     }
 }
 
+/// Reads a body that has one form, and nothing around it.
+pub async fn read_as<T, E: Into<Error>>(
+    node: &AppState,
+    request: Request,
+    kind: BodyKind,
+    parse: impl FnOnce(&json::JsonNode<'_>) -> Result<T, E>,
+) -> Result<T, HttpRefusal> {
+    let bytes = read(node, request, kind).await?;
+    let document = json::parse(&bytes).map_err(Error::from)?;
+    Ok(parse(&document).map_err(Into::into)?)
+}
+
 /// Parses a body and reads a command from it. A refusal names the exchange that the envelope is about, if it says so.
 pub fn parsed<T>(
     bytes: &[u8],
@@ -200,7 +209,7 @@ pub async fn parsed_large<T>(
     read: impl FnOnce(&json::JsonNode<'_>) -> Result<T, Error>,
 ) -> Result<(T, Framing), HttpRefusal> {
     let parse = || parsed_any(bytes, read);
-    let limiter = &node.gateway.limiter;
+    let limiter = &node.limiter;
     node.parsing
         .parse(limiter, origin, bytes.len(), parse)
         .await
@@ -276,53 +285,4 @@ pub fn sent_key(headers: &HeaderMap) -> Result<Option<String>, Error> {
             _ => Err(refused),
         },
     }
-}
-
-/// The query's `cursor` and `limit`.
-#[derive(Debug, Default, Deserialize)]
-pub struct PageQuery {
-    cursor: Option<String>,
-    limit: Option<String>,
-}
-
-impl From<PageQuery> for PageRequest {
-    fn from(query: PageQuery) -> Self {
-        Self {
-            cursor: query.cursor,
-            limit: query.limit,
-        }
-    }
-}
-
-/// The query as `T`.
-pub fn query<T: for<'de> Deserialize<'de>>(uri: &Uri) -> Result<T, Error> {
-    let refused = Error::Parameter {
-        name: "query",
-        expected: "each parameter once, percent-encoded",
-    };
-    Query::<T>::try_from_uri(uri)
-        .map(|Query(query)| query)
-        .map_err(|_| refused)
-}
-
-/// The parameters of a path. One that is not text is not found, in the framing of its route.
-pub struct PathParameters<T>(pub T);
-
-impl<T: DeserializeOwned + Send> FromRequestParts<AppState> for PathParameters<T> {
-    type Rejection = HttpRefusal;
-
-    async fn from_request_parts(parts: &mut Parts, node: &AppState) -> Result<Self, HttpRefusal> {
-        match axum::extract::Path::from_request_parts(parts, node).await {
-            Ok(axum::extract::Path(names)) => Ok(Self(names)),
-            Err(_) => Err(TransportError::NoSuchRoute.into()),
-        }
-    }
-}
-
-/// An id in the path, which must at least be an id.
-pub fn path_id<T: TextId>(name: &'static str, text: &str) -> Result<T, Error> {
-    T::parse(text).ok_or(Error::Parameter {
-        name,
-        expected: crate::protocol::id::ID_EXPECTED,
-    })
 }

@@ -5,12 +5,41 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::reply::AppState;
-use crate::gateway::caller::CallerIdentity;
+use super::{limit, path};
+use crate::gateway::caller::{CallerIdentity, EnforcerOrApprover};
 use crate::gateway::error::Error;
+use crate::gateway::limit::RateClass;
 use crate::gateway::{MessageFeed, PushService};
 use crate::http::server::memory::{MemoryAccount, MemoryBudget, MemoryPermit};
 use crate::protocol::presence::Transport;
 use crate::wake::WakeKey;
+
+/// Counts a channel that a caller wants as the id in the parameter `name`, and returns its key.
+pub fn admit(
+    node: &AppState,
+    caller: &EnforcerOrApprover,
+    name: &'static str,
+    id: &str,
+) -> Result<WakeKey, Error> {
+    let origin = caller.origin();
+    let tenant = origin.tenant.clone();
+    let key = match caller {
+        EnforcerOrApprover::Enforcer(caller) => {
+            WakeKey::Enforcer(tenant, caller.acting(Some(path::id(name, id)?), name)?)
+        }
+        EnforcerOrApprover::Approver(caller) => {
+            WakeKey::Approver(tenant, caller.acting(Some(path::id(name, id)?), name)?)
+        }
+    };
+    limit::admit_identity(
+        node,
+        RateClass::Connect,
+        origin,
+        caller.bound().is_some(),
+        id,
+    )?;
+    Ok(key)
+}
 
 /// Opens a channel for `key` and returns its feed. An approver's feed starts near `resume_after`, if that is given.
 pub async fn open(
@@ -46,7 +75,7 @@ pub async fn next_page(
     account: MemoryAccount,
 ) -> Result<(Vec<PushService>, MemoryPermit), Error> {
     let mut memory = MemoryPermit::new(budget, account);
-    // Before the page is read, as far as its size is known. Whoever has all that it may gets nothing more.
+    // Before the page is read, as far as its size is known. A caller over its share gets nothing more.
     if !memory.try_grow(feed.next_page_bytes().max(1)) {
         return Err(Error::Unavailable);
     }

@@ -1,82 +1,69 @@
 //! The devices of an approver, in plain JSON. Statements pass through byte for byte.
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
-use axum::http::header::{ETAG, IF_NONE_MATCH};
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
-use axum::response::{IntoResponse as _, Response};
+use axum::extract::Request;
+use axum::http::header::{CACHE_CONTROL, ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::IntoResponse as _;
 
 use super::auth::As;
-use super::body::{self, BodyKind, PathParameters};
-use super::error::HttpRefusal;
-use super::reply::{AppState, plain};
+use super::body::{self, BodyKind};
+use super::error::{HttpRefusal, HttpResult};
+use super::path::{PathId, PathPair};
+use super::reply::{AppState, created, plain};
 use crate::e2e::DeviceId;
 use crate::gateway::caller::{Admin, Approver, Member};
 use crate::gateway::error::Error;
-use crate::gateway::{DeviceListing, DeviceService, PlatformService, StatementCommand};
+use crate::gateway::{DeviceListing, StatementCommand};
 use crate::protocol::id::ApproverId;
-use crate::protocol::json;
+use crate::protocol::json::JsonNode;
 
 async fn read(
     node: &AppState,
-    devices: &DeviceService,
     caller: &Approver,
     approver: &ApproverId,
     request: Request,
 ) -> Result<StatementCommand, HttpRefusal> {
-    let bytes = body::read(node, request, BodyKind::Statement).await?;
-    let document = json::parse(&bytes).map_err(Error::from)?;
-    Ok(devices.read(caller, approver, &document)?)
+    let parse = |document: &JsonNode<'_>| node.devices.read(caller, approver, document);
+    body::read_as(node, request, BodyKind::Statement, parse).await
 }
 
 /// `POST /v1/approvers/{approverId}/devices`.
 pub async fn add(
-    State(node): State<AppState>,
-    State(devices): State<Arc<DeviceService>>,
-    As(caller): As<Approver>,
-    PathParameters(approver): PathParameters<String>,
+    As(node, caller): As<Approver>,
+    PathId(approver): PathId<ApproverId>,
     request: Request,
-) -> Result<Response, HttpRefusal> {
-    let approver: ApproverId = body::path_id("approverId", &approver)?;
+) -> HttpResult {
     caller.speaking_for(&approver)?;
-    let command = read(&node, &devices, &caller, &approver, request).await?;
-    let (device, is_new) = devices.add(&caller, &approver, &command).await?;
-    let status = if is_new {
-        StatusCode::CREATED
-    } else {
-        StatusCode::OK
-    };
-    Ok(plain(status, &device))
+    let command = read(&node, &caller, &approver, request).await?;
+    let (device, is_new) = node.devices.add(&caller, &approver, &command).await?;
+    Ok(plain(created(is_new), &device))
 }
 
 /// `DELETE /v1/approvers/{approverId}/devices/{deviceId}`.
 pub async fn revoke(
-    State(node): State<AppState>,
-    State(devices): State<Arc<DeviceService>>,
-    As(caller): As<Approver>,
-    PathParameters((approver, device)): PathParameters<(String, String)>,
+    As(node, caller): As<Approver>,
+    PathPair(approver, device): PathPair<ApproverId, String>,
     request: Request,
-) -> Result<Response, HttpRefusal> {
-    let approver: ApproverId = body::path_id("approverId", &approver)?;
+) -> HttpResult {
     caller.speaking_for(&approver)?;
     let device = DeviceId::parse(&device).map_err(|_| Error::Parameter {
         name: "deviceId",
         expected: "22 characters of base64url",
     })?;
-    let command = read(&node, &devices, &caller, &approver, request).await?;
-    let revoked = devices.revoke(&caller, &approver, device, &command).await?;
+    let command = read(&node, &caller, &approver, request).await?;
+    let revoked = node
+        .devices
+        .revoke(&caller, &approver, device, &command)
+        .await?;
     Ok(plain(StatusCode::OK, &revoked))
 }
 
 /// `DELETE /v1/approvers/{approverId}/devices`.
 pub async fn reset(
-    State(platform): State<Arc<PlatformService>>,
-    As(caller): As<Admin>,
-    PathParameters(approver): PathParameters<String>,
-) -> Result<Response, HttpRefusal> {
-    let approver: ApproverId = body::path_id("approverId", &approver)?;
-    platform
+    As(node, caller): As<Admin>,
+    PathId(approver): PathId<ApproverId>,
+) -> HttpResult {
+    node.platform
         .administration(caller.actor())
         .reset_devices(&caller.origin.tenant, &approver)
         .await?;
@@ -85,21 +72,15 @@ pub async fn reset(
 
 /// `GET /v1/approvers/{approverId}/devices`.
 pub async fn list(
-    State(devices): State<Arc<DeviceService>>,
-    As(caller): As<Member>,
-    PathParameters(approver): PathParameters<String>,
+    As(node, caller): As<Member>,
+    PathId(approver): PathId<ApproverId>,
     headers: HeaderMap,
-) -> Result<Response, HttpRefusal> {
-    let approver: ApproverId = body::path_id("approverId", &approver)?;
+) -> HttpResult {
     let known = |tag: &str| names(&headers, tag);
-    let (tag, mut response) = match devices.list(&caller, &approver, known).await? {
+    let (tag, mut response) = match node.devices.list(&caller, &approver, known).await? {
         DeviceListing::Unchanged(tag) => {
-            let mut response = StatusCode::NOT_MODIFIED.into_response();
-            let no_store = HeaderValue::from_static("no-store");
-            response
-                .headers_mut()
-                .insert(header::CACHE_CONTROL, no_store);
-            (tag, response)
+            let no_store = [(CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+            (tag, (StatusCode::NOT_MODIFIED, no_store).into_response())
         }
         DeviceListing::Whole(tag, list) => (tag, plain(StatusCode::OK, &list)),
     };

@@ -12,7 +12,7 @@ use crate::protocol::id::RequestId;
 /// `Retry-After` where no rate limit says more.
 const RETRY_AFTER_SECONDS: u64 = 1;
 
-/// What the transport refuses before a use case sees the call.
+/// Refusals of the transport, before a use case sees the call.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 pub enum TransportError {
     #[error("there is nothing at this path")]
@@ -83,6 +83,8 @@ impl From<TransportError> for HttpRefusal {
     }
 }
 
+pub type HttpResult = Result<Response, HttpRefusal>;
+
 pub trait RefusalContext<T> {
     fn about(self, request: &RequestId) -> Result<T, HttpRefusal>;
 }
@@ -93,6 +95,14 @@ impl<T> RefusalContext<T> for Result<T, Error> {
             about: Some(request.as_str().to_owned()),
             ..error.into()
         })
+    }
+}
+
+/// Makes a refusal point into the caller's own framing.
+pub fn refused<E: Into<HttpRefusal>>(framing: Framing) -> impl Fn(E) -> HttpRefusal {
+    move |error| HttpRefusal {
+        framing,
+        ..error.into()
     }
 }
 

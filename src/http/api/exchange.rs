@@ -1,19 +1,17 @@
 //! Exchanges over REST: parses requests, calls the use cases and prints answers. It holds no rule about exchanges.
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
+use axum::extract::Request;
+use axum::http::StatusCode;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 
 use super::auth::{self, As};
-use super::body::{self, BodyKind, PathParameters};
-use super::error::{HttpRefusal, RefusalContext};
+use super::body::{self, BodyKind};
+use super::error::{HttpRefusal, HttpResult, RefusalContext, refused};
 use super::limit;
+use super::path::{self, PathId};
 use super::reply::{AppState, plain, replayed, warned};
-use crate::gateway::ExchangeService;
 use crate::gateway::caller::{
     Approver, ApproverOrAdmin, Enforcer, EnforcerOrAdmin, EnforcerOrApprover, Member,
 };
@@ -40,10 +38,9 @@ pub(super) struct ArtifactAccepted {
     pub(super) duplicate: bool,
 }
 
-/// Takes a submission and puts the answer together; also tells whether an idempotency key answered it.
+/// Takes a submission; also tells whether an idempotency key answered it.
 pub(super) async fn submitted(
     node: &AppState,
-    exchanges: &ExchangeService,
     caller: Enforcer,
     command: SubmitCommand,
 ) -> Result<(OutgoingEnvelope<ArtifactAccepted>, bool), HttpRefusal> {
@@ -51,38 +48,50 @@ pub(super) async fn submitted(
     let bound = caller.bound.is_some();
     let id = command.enforcer.as_str();
     limit::admit_named(node, Limit::Submission, &caller.origin, bound, id).about(&request)?;
-    let submitted = exchanges.submit(&caller, command).await.about(&request)?;
+    let submitted = node.exchanges.submit(&caller, command).await;
+    let submitted = submitted.about(&request)?;
+    let expires_at = submitted.expires_at;
     let body = ArtifactAccepted {
         request_id: request.clone(),
         state: submitted.state,
-        expires_at: submitted.expires_at,
+        expires_at,
         duplicate: submitted.duplicate,
     };
-    let envelope = node.envelope(
-        "artifact.accepted",
-        &request,
-        Some(submitted.expires_at),
-        body,
-    );
+    let envelope = node.envelope("artifact.accepted", &request, Some(expires_at), body);
     Ok((envelope, submitted.replayed))
 }
 
-/// `POST /v1/artifacts`.
-pub async fn submit(
-    State(node): State<AppState>,
-    State(exchanges): State<Arc<ExchangeService>>,
-    As(caller): As<Enforcer>,
+/// Serves a route that takes submissions, as Envelopes or in any framing.
+pub(super) async fn submit_as(
+    node: &AppState,
+    caller: Enforcer,
     request: Request,
-) -> Result<Response, HttpRefusal> {
-    let bytes = body::read(&node, request, BodyKind::Artifact).await?;
-    let key = body::idempotency_key(&node, &bytes.parts.headers)?;
+    in_any_framing: bool,
+    print: impl FnOnce(&OutgoingEnvelope<ArtifactAccepted>) -> Response,
+) -> HttpResult {
+    let bytes = body::read(node, request, BodyKind::Artifact).await?;
+    let key = body::idempotency_key(node, &bytes.parts.headers)?;
     let key = bind_key(&caller.origin, key, bytes.parts.uri.path(), &bytes);
-    let read = |document: &json::JsonNode<'_>| exchanges.read_submission(&caller, document, key);
-    let (command, _) = body::parsed_large(&node, &caller.origin, &bytes, read).await?;
+    let exchanges = &node.exchanges;
+    let read = |document: &json::JsonNode<'_>| {
+        if in_any_framing {
+            exchanges.read_any_submission(&caller, document, key)
+        } else {
+            exchanges.read_submission(&caller, document, key)
+        }
+    };
+    let (command, framing) = body::parsed_large(node, &caller.origin, &bytes, read).await?;
     let warning = command.warning;
-    let (envelope, was_replayed) = submitted(&node, &exchanges, caller, command).await?;
-    let response = warned(node.respond(StatusCode::ACCEPTED, &envelope), warning);
+    let submitted = submitted(node, caller, command).await;
+    let (envelope, was_replayed) = submitted.map_err(refused(framing))?;
+    let response = warned(print(&envelope), warning);
     Ok(replayed(response, was_replayed))
+}
+
+/// `POST /v1/artifacts`.
+pub async fn submit(As(node, caller): As<Enforcer>, request: Request) -> HttpResult {
+    let print = |envelope: &_| node.respond(StatusCode::ACCEPTED, envelope);
+    submit_as(&node, caller, request, false, print).await
 }
 
 /// The body of `decision.accepted`.
@@ -98,7 +107,6 @@ pub(super) struct DecisionAccepted {
 
 pub(super) async fn decided(
     node: &AppState,
-    exchanges: &ExchangeService,
     caller: Approver,
     approver: ApproverId,
     decision: Decision,
@@ -107,7 +115,8 @@ pub(super) async fn decided(
     let bound = caller.bound.is_some();
     let id = approver.as_str();
     limit::admit_named(node, Limit::Decision, &caller.origin, bound, id).about(&request)?;
-    let (decided, expires_at) = exchanges
+    let (decided, expires_at) = node
+        .exchanges
         .decide(&caller, approver, decision)
         .await
         .about(&request)?;
@@ -122,52 +131,37 @@ pub(super) async fn decided(
 }
 
 /// `POST /v1/decisions`.
-pub async fn decide(
-    State(node): State<AppState>,
-    State(exchanges): State<Arc<ExchangeService>>,
-    As(caller): As<Approver>,
-    request: Request,
-) -> Result<Response, HttpRefusal> {
+pub async fn decide(As(node, caller): As<Approver>, request: Request) -> HttpResult {
     let bytes = body::read(&node, request, BodyKind::Other).await?;
     let (approver, decision) = body::parsed(&bytes, |document| {
-        exchanges.read_decision(&caller, document)
+        node.exchanges.read_decision(&caller, document)
     })?;
-    let envelope = decided(&node, &exchanges, caller, approver, decision).await?;
+    let envelope = decided(&node, caller, approver, decision).await?;
     Ok(node.respond(StatusCode::OK, &envelope))
-}
-
-/// The exchange in a path. Text that cannot be an id is not found.
-fn path_request(text: &str) -> Result<RequestId, Error> {
-    use crate::protocol::id::TextId as _;
-    RequestId::parse(text).ok_or(Error::NotFound)
 }
 
 /// `GET /v1/exchanges/{requestId}`.
 pub async fn status(
-    State(node): State<AppState>,
-    State(exchanges): State<Arc<ExchangeService>>,
-    As(caller): As<Member>,
-    PathParameters(request): PathParameters<String>,
-) -> Result<Response, HttpRefusal> {
-    let request = path_request(&request)?;
-    let exchange = exchanges
+    As(node, caller): As<Member>,
+    PathId(request): PathId<RequestId>,
+) -> HttpResult {
+    let exchange = node
+        .exchanges
         .exchange(&caller, &request)
         .await
         .about(&request)?;
     let verification = exchange.decision.as_ref().map(|found| found.verification);
     let trace = verification.map(|verification| raw(verification.carried_by(None)));
     let trace = trace.transpose().map_err(Error::from)?;
+    let decision = exchange.decision.map(|decision| raw(decision.body));
+    let decision = decision.transpose().map_err(Error::from)?;
     let body = StatusBody {
         request_id: exchange.request_id,
         state: exchange.state,
         created_at: exchange.accepted_at,
         expires_at: exchange.expires_at,
         artifact_hash: exchange.artifact_hash,
-        decision: exchange
-            .decision
-            .map(|decision| raw(decision.body))
-            .transpose()
-            .map_err(Error::from)?,
+        decision,
     };
     let envelope = node.envelope("exchange.status", &request, Some(exchange.expires_at), body);
     Ok(node.respond(StatusCode::OK, &envelope.traced(trace)))
@@ -183,16 +177,16 @@ struct OutcomeBody<'r> {
 
 /// `GET /v1/exchanges/{requestId}/outcome`.
 pub async fn outcome(
-    State(node): State<AppState>,
-    State(exchanges): State<Arc<ExchangeService>>,
-    As(caller): As<Member>,
-    PathParameters(request): PathParameters<String>,
-) -> Result<Response, HttpRefusal> {
-    let request = path_request(&request)?;
-    let outcome = exchanges.outcome(&caller, &request).await.about(&request)?;
-    let request_id = &request;
+    As(node, caller): As<Member>,
+    PathId(request): PathId<RequestId>,
+) -> HttpResult {
+    let outcome = node
+        .exchanges
+        .outcome(&caller, &request)
+        .await
+        .about(&request)?;
     let body = OutcomeBody {
-        request_id,
+        request_id: &request,
         outcome,
     };
     let envelope = node.envelope("exchange.outcome", &request, None, body);
@@ -206,56 +200,39 @@ struct WaitQuery {
 
 /// `GET /v1/exchanges/{requestId}/wait`.
 pub async fn wait(
-    State(node): State<AppState>,
-    State(exchanges): State<Arc<ExchangeService>>,
-    As(caller): As<EnforcerOrAdmin>,
-    PathParameters(request): PathParameters<String>,
+    As(node, caller): As<EnforcerOrAdmin>,
+    PathId(request): PathId<RequestId>,
     parts: Parts,
-) -> Result<Response, HttpRefusal> {
-    let request = path_request(&request)?;
-    let timeout = body::query::<WaitQuery>(&parts.uri)?.timeout;
+) -> HttpResult {
+    let timeout = path::query::<WaitQuery>(&parts.uri)?.timeout;
     let time_limit = node.context.time_limit(timeout.as_deref())?;
-    let wait = exchanges.wait(caller, &request, time_limit);
+    let wait = node.exchanges.wait(caller, &request, time_limit);
     let waited = auth::while_authenticated(&node, &parts, wait).await?;
     match waited.about(&request)? {
         WaitOutcome::Decided(exchange) => {
             let (enforcer, expires_at) = (exchange.enforcer_id, exchange.expires_at);
             let delivery = exchange.decision.ok_or(Error::Internal)?;
-            let envelope = delivery
-                .envelope(
-                    &node.context.config.server.gateway_id,
-                    &request,
-                    &enforcer,
-                    expires_at,
-                )
-                .map_err(Error::from)?;
-            Ok(node.respond(StatusCode::OK, &envelope))
+            let gateway_id = &node.context.config.server.gateway_id;
+            let envelope = delivery.envelope(gateway_id, &request, &enforcer, expires_at);
+            Ok(node.respond(StatusCode::OK, &envelope.map_err(Error::from)?))
         }
         WaitOutcome::Over(state) => {
-            let mut response = StatusCode::NO_CONTENT.into_response();
-            response
-                .headers_mut()
-                .insert("exchange-state", HeaderValue::from_static(state.as_str()));
-            Ok(response)
+            let state = [("exchange-state", state.as_str())];
+            Ok((StatusCode::NO_CONTENT, state).into_response())
         }
         WaitOutcome::Pending => Ok(StatusCode::NO_CONTENT.into_response()),
     }
 }
 
 /// `POST /v1/waits`, in plain JSON.
-pub async fn wait_for_any(
-    State(node): State<AppState>,
-    State(exchanges): State<Arc<ExchangeService>>,
-    As(caller): As<Member>,
-    request: Request,
-) -> Result<Response, HttpRefusal> {
+pub async fn wait_for_any(As(node, caller): As<Member>, request: Request) -> HttpResult {
     let bytes = body::read(&node, request, BodyKind::Other).await?;
-    let timeout = body::query::<WaitQuery>(&bytes.parts.uri)?.timeout;
+    let timeout = path::query::<WaitQuery>(&bytes.parts.uri)?.timeout;
     let time_limit = node.context.time_limit(timeout.as_deref())?;
     let requests = body::parsed(&bytes, |document| Ok(parse_waited_for(document)?))?;
     // The memory of the body is not held for as long as the wait takes.
     let parts = bytes.into_parts();
-    let wait = exchanges.wait_for_any(&caller, requests, time_limit);
+    let wait = node.exchanges.wait_for_any(&caller, requests, time_limit);
     let request_ids = auth::while_authenticated(&node, &parts, wait).await??;
     Ok(match request_ids.as_slice() {
         [] => StatusCode::NO_CONTENT.into_response(),
@@ -265,18 +242,17 @@ pub async fn wait_for_any(
 
 /// `POST /v1/exchanges/{requestId}/withdraw`.
 pub async fn withdraw(
-    State(node): State<AppState>,
-    State(exchanges): State<Arc<ExchangeService>>,
-    As(caller): As<Enforcer>,
-    PathParameters(request): PathParameters<String>,
+    As(node, caller): As<Enforcer>,
+    PathId(request): PathId<RequestId>,
     http: Request,
-) -> Result<Response, HttpRefusal> {
-    let request = path_request(&request)?;
+) -> HttpResult {
     let bytes = body::read(&node, http, BodyKind::Optional).await?;
-    let (enforcer, reason) = exchanges
+    let (enforcer, reason) = node
+        .exchanges
         .read_withdrawal(&caller, &request, &bytes)
         .about(&request)?;
-    let ended = exchanges
+    let ended = node
+        .exchanges
         .withdraw(&caller, &request, enforcer, reason.as_deref())
         .await
         .about(&request)?;
@@ -286,30 +262,28 @@ pub async fn withdraw(
         withdrawn_at: ended.at,
         reason,
     };
-    Ok(node.respond(
-        StatusCode::OK,
-        &node.envelope("exchange.withdrawn", &request, ended.expires_at, body),
-    ))
+    let envelope = node.envelope("exchange.withdrawn", &request, ended.expires_at, body);
+    Ok(node.respond(StatusCode::OK, &envelope))
 }
 
 /// `POST /v1/exchanges/{requestId}/refresh`.
 pub async fn refresh(
-    State(node): State<AppState>,
-    State(exchanges): State<Arc<ExchangeService>>,
-    As(caller): As<ApproverOrAdmin>,
-    PathParameters(request): PathParameters<String>,
+    As(node, caller): As<ApproverOrAdmin>,
+    PathId(request): PathId<RequestId>,
     http: Request,
-) -> Result<Response, HttpRefusal> {
-    let request = path_request(&request)?;
+) -> HttpResult {
     let bytes = body::read(&node, http, BodyKind::Other).await?;
-    let command = exchanges
+    let command = node
+        .exchanges
         .read_refresh(&caller, &request, &bytes)
         .about(&request)?;
-    let queued = exchanges.refresh(&request, command).await.about(&request)?;
-    Ok(node.respond(
-        StatusCode::ACCEPTED,
-        &queued.envelope(&node.context.config.server.gateway_id),
-    ))
+    let queued = node
+        .exchanges
+        .refresh(&request, command)
+        .await
+        .about(&request)?;
+    let envelope = queued.envelope(&node.context.config.server.gateway_id);
+    Ok(node.respond(StatusCode::ACCEPTED, &envelope))
 }
 
 /// The body of `ack.accepted`.
@@ -322,12 +296,11 @@ pub(super) struct AckAccepted {
 
 pub(super) async fn acknowledged(
     node: &AppState,
-    exchanges: &ExchangeService,
     command: AckCommand,
 ) -> Result<OutgoingEnvelope<AckAccepted>, Error> {
     let (bound, id) = (command.bound, command.recipient.parts().1);
     limit::admit_named(node, Limit::Ack, &command.origin, bound, id)?;
-    let acked = exchanges.acknowledge(command).await?;
+    let acked = node.exchanges.acknowledge(command).await?;
     let body = AckAccepted {
         msg_id: acked.message_id,
         status: acked.status,
@@ -336,15 +309,12 @@ pub(super) async fn acknowledged(
 }
 
 /// `POST /v1/acks`.
-pub async fn acknowledge(
-    State(node): State<AppState>,
-    State(exchanges): State<Arc<ExchangeService>>,
-    As(caller): As<EnforcerOrApprover>,
-    request: Request,
-) -> Result<Response, HttpRefusal> {
+pub async fn acknowledge(As(node, caller): As<EnforcerOrApprover>, request: Request) -> HttpResult {
     let bytes = body::read(&node, request, BodyKind::Other).await?;
-    let command = body::parsed(&bytes, |document| exchanges.read_ack(&caller, document))?;
-    let envelope = acknowledged(&node, &exchanges, command)
+    let command = body::parsed(&bytes, |document| {
+        node.exchanges.read_ack(&caller, document)
+    })?;
+    let envelope = acknowledged(&node, command)
         .await
         .map_err(body::about(&bytes))?;
     Ok(node.respond(StatusCode::OK, &envelope))

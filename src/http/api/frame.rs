@@ -26,7 +26,7 @@ use crate::wake::WakeKey;
 
 type FrameAnswer = OutgoingEnvelope<Box<RawValue>>;
 
-/// What a frame says of itself, as far as it could be read.
+/// The members of a frame that name it, as far as it could be read.
 #[derive(Default)]
 struct FrameHead {
     msg_type: Option<String>,
@@ -92,13 +92,13 @@ async fn serve(
         let document = json::parse(bytes)?;
         *head = read_head(&document)?;
         // The credential may have been revoked since the node was cut off from the database.
-        if node.gateway.channels.is_cut_off() {
+        if node.channels.is_cut_off() {
             return Err(Error::Unavailable);
         }
         let span = node.context.tracer.begin(head.context.clone());
         Ok((span, read(node, caller, head, &document)))
     };
-    let limiter = &node.gateway.limiter;
+    let limiter = &node.limiter;
     let parsed = (node.parsing).parse(limiter, caller.origin(), bytes.len(), parse);
     let (span, call) = parsed.await?;
     let warning = match &call {
@@ -170,8 +170,8 @@ fn admit_any(node: &AppState, caller: &EnforcerOrApprover, key: &WakeKey) -> Res
 /// Counts a frame by the id that the credential is bound to. Otherwise as a whole, and later by the id in the frame.
 fn admit(node: &AppState, caller: &EnforcerOrApprover, kind: RateClass) -> Result<(), Error> {
     match caller.bound() {
-        Some(id) => node.gateway.limiter.admit(kind, caller.origin(), Some(id)),
-        None => node.gateway.limiter.admit_any_id(kind, caller.origin()),
+        Some(id) => node.limiter.admit(kind, caller.origin(), Some(id)),
+        None => node.limiter.admit_any_id(kind, caller.origin()),
     }
 }
 
@@ -225,24 +225,21 @@ async fn run(
     key: &WakeKey,
     call: FrameCall,
 ) -> Result<Option<FrameAnswer>, HttpRefusal> {
-    let exchanges = &node.gateway.exchanges;
     let answer = match call {
-        FrameCall::Submit(caller, command) => {
-            raw(submitted(node, exchanges, caller, *command).await?.0)?
-        }
+        FrameCall::Submit(caller, command) => raw(submitted(node, caller, *command).await?.0)?,
         FrameCall::Decide(caller, approver, decision) => {
-            raw(decided(node, exchanges, caller, approver, *decision).await?)?
+            raw(decided(node, caller, approver, *decision).await?)?
         }
-        FrameCall::Ack(command) => raw(acknowledged(node, exchanges, command).await?)?,
+        FrameCall::Ack(command) => raw(acknowledged(node, command).await?)?,
         FrameCall::AckPrompt(command) => {
             let request = command.request_id().clone();
-            let standing = node.gateway.prompts.acknowledge_prompt(command).await?;
+            let standing = node.prompts.acknowledge_prompt(command).await?;
             let expires_at = standing.expires_at;
             let body = standing.body(request.clone()).map_err(Error::from)?;
             raw(node.envelope("prompt.ack", &request, expires_at, body))?
         }
         FrameCall::Hello(hello) => {
-            node.gateway.presence.hello(key, hello).await?;
+            node.presence.hello(key, hello).await?;
             return Ok(None);
         }
         FrameCall::Nothing => return Ok(None),

@@ -1,7 +1,5 @@
 //! Health, for load balancers and orchestrators. No credential, no body, nothing internal.
 
-use std::sync::Arc;
-
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use axum::middleware::Next;
@@ -10,7 +8,6 @@ use serde_json::json;
 
 use super::error::{HttpRefusal, TransportError};
 use super::reply::{AppState, plain};
-use crate::gateway::HealthService;
 use crate::gateway::Readiness;
 use crate::gateway::error::Error;
 use crate::http::server::proxied::HealthOnly;
@@ -21,38 +18,28 @@ pub async fn live() -> Response {
 }
 
 /// `GET /readyz`: the node should be sent requests.
-pub async fn ready(State(health): State<Arc<HealthService>>) -> Response {
-    let (status, word) = match health.readiness().await {
-        Readiness::Ready => (StatusCode::OK, "ready"),
-        Readiness::Degraded => (
-            StatusCode::OK,
-            "degraded: notifications do not arrive, polling",
-        ),
-        Readiness::Starting => (StatusCode::SERVICE_UNAVAILABLE, "starting"),
-        Readiness::Draining => (StatusCode::SERVICE_UNAVAILABLE, "draining"),
-        Readiness::DatabaseAway => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the database does not answer",
-        ),
-        Readiness::ReadOnly => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the database takes no writes",
-        ),
-        Readiness::SchemaBehind => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "migrations are missing: run countersign migrate",
-        ),
-        Readiness::SchemaAhead => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the schema is newer than this node",
-        ),
+pub async fn ready(State(node): State<AppState>) -> Response {
+    let readiness = node.health.readiness().await;
+    let status = match readiness {
+        Readiness::Ready | Readiness::Degraded => StatusCode::OK,
+        _ => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let word = match readiness {
+        Readiness::Ready => "ready",
+        Readiness::Degraded => "degraded: notifications do not arrive, polling",
+        Readiness::Starting => "starting",
+        Readiness::Draining => "draining",
+        Readiness::DatabaseAway => "the database does not answer",
+        Readiness::ReadOnly => "the database takes no writes",
+        Readiness::SchemaBehind => "migrations are missing: run countersign migrate",
+        Readiness::SchemaAhead => "the schema is newer than this node",
     };
     plain(status, &json!({ "status": word }))
 }
 
 /// Refuses calls until the node has joined the others.
 pub async fn refuse_early(State(node): State<AppState>, request: Request, next: Next) -> Response {
-    if node.gateway.health.has_joined() {
+    if node.health.has_joined() {
         return next.run(request).await;
     }
     HttpRefusal::from(Error::Unavailable).into_response()

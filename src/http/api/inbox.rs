@@ -1,24 +1,20 @@
 //! Inboxes over REST.
 
-use std::sync::Arc;
-
 use axum::Extension;
-use axum::extract::State;
-use axum::http::{StatusCode, Uri};
-use axum::response::Response;
+use axum::http::StatusCode;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::auth::As;
-use super::body::{self, PageQuery, PathParameters};
-use super::error::{HttpRefusal, RefusalContext};
+use super::error::{HttpResult, RefusalContext};
+use super::path::{PathId, PathPair, PathParameter as _, QueryPage};
 use super::reply::{AppState, reserved};
 use super::request_scope::RequestScope;
-use crate::gateway::ExchangeService;
+use crate::gateway::PageRequest;
 use crate::gateway::caller::Approver;
 use crate::gateway::error::Error;
 use crate::protocol::envelope::OutgoingEnvelope;
-use crate::protocol::id::{ApproverId, RequestId, TextId};
+use crate::protocol::id::{ApproverId, RequestId};
 use crate::protocol::listing::InboxKind;
 
 /// The body of `inbox.page`.
@@ -31,74 +27,43 @@ struct InboxPage {
 
 /// `GET /v1/approvers/{approverId}/inbox`.
 pub async fn active(
-    State(node): State<AppState>,
-    State(exchanges): State<Arc<ExchangeService>>,
-    As(caller): As<Approver>,
-    PathParameters(approver): PathParameters<String>,
+    As(node, caller): As<Approver>,
+    PathId(approver): PathId<ApproverId>,
+    QueryPage(page): QueryPage,
     Extension(http): Extension<RequestScope>,
-    uri: Uri,
-) -> Result<Response, HttpRefusal> {
-    page(
-        &node,
-        &exchanges,
-        caller,
-        &approver,
-        InboxKind::Active,
-        http,
-        &uri,
-    )
-    .await
+) -> HttpResult {
+    list(&node, &caller, approver, InboxKind::Active, &page, &http).await
 }
 
 /// `GET /v1/approvers/{approverId}/inbox/expired`.
 pub async fn expired(
-    State(node): State<AppState>,
-    State(exchanges): State<Arc<ExchangeService>>,
-    As(caller): As<Approver>,
-    PathParameters(approver): PathParameters<String>,
+    As(node, caller): As<Approver>,
+    PathId(approver): PathId<ApproverId>,
+    QueryPage(page): QueryPage,
     Extension(http): Extension<RequestScope>,
-    uri: Uri,
-) -> Result<Response, HttpRefusal> {
-    page(
-        &node,
-        &exchanges,
-        caller,
-        &approver,
-        InboxKind::Expired,
-        http,
-        &uri,
-    )
-    .await
+) -> HttpResult {
+    list(&node, &caller, approver, InboxKind::Expired, &page, &http).await
 }
 
-/// The approver a path names, which the caller must be allowed to act as.
-fn path_approver(caller: &Approver, text: &str) -> Result<ApproverId, Error> {
-    caller.acting(Some(body::path_id("approverId", text)?), "approverId")
-}
-
-async fn page(
+async fn list(
     node: &AppState,
-    exchanges: &ExchangeService,
-    caller: Approver,
-    approver: &str,
+    caller: &Approver,
+    approver: ApproverId,
     kind: InboxKind,
-    http: RequestScope,
-    uri: &Uri,
-) -> Result<Response, HttpRefusal> {
-    let approver = path_approver(&caller, approver)?;
-    let request = body::query::<PageQuery>(uri)?.into();
+    request: &PageRequest,
+    http: &RequestScope,
+) -> HttpResult {
+    let approver = caller.acting(Some(approver), "approverId")?;
     let limits = &node.context.config.limits;
-    let items = node.context.page_limit(&request)?;
+    let items = node.context.page_limit(request)?;
     let item = limits.artifact_bytes + limits.envelope_bytes;
     let bytes = usize::try_from(items).unwrap_or(1).saturating_mul(item);
-    let memory = node.reserve(&http, bytes).await?;
-    let page = exchanges.inbox(&caller, &approver, kind, &request).await?;
+    let memory = node.reserve(http, bytes).await?;
+    let exchanges = &node.exchanges;
+    let page = exchanges.inbox(caller, &approver, kind, request).await?;
     let gateway_id = &node.context.config.server.gateway_id;
-    let items: Result<Vec<_>, _> = page
-        .items
-        .into_iter()
-        .map(|item| item.envelope(gateway_id))
-        .collect();
+    let items = page.items.into_iter();
+    let items: Result<_, _> = items.map(|item| item.envelope(gateway_id)).collect();
     let body = InboxPage {
         items: items.map_err(Error::from)?,
         next_cursor: page.next,
@@ -116,26 +81,17 @@ struct RemovedBody<'a> {
 
 /// `DELETE /v1/approvers/{approverId}/inbox/{requestId}`.
 pub async fn remove(
-    State(node): State<AppState>,
-    State(exchanges): State<Arc<ExchangeService>>,
-    As(caller): As<Approver>,
-    PathParameters((approver, request)): PathParameters<(String, String)>,
-) -> Result<Response, HttpRefusal> {
-    let approver = path_approver(&caller, &approver)?;
-    let request = RequestId::parse(&request).ok_or(Error::NotFound)?;
-    let expires_at = exchanges
-        .remove_item(&caller, &approver, &request)
-        .await
-        .about(&request)?;
-    Ok(node.respond(
-        StatusCode::OK,
-        &node.envelope(
-            "inbox.removed",
-            &request,
-            Some(expires_at),
-            RemovedBody {
-                request_id: &request,
-            },
-        ),
-    ))
+    As(node, caller): As<Approver>,
+    PathPair(approver, request): PathPair<ApproverId, String>,
+) -> HttpResult {
+    let approver = caller.acting(Some(approver), "approverId")?;
+    let request = RequestId::read(request)?;
+    let exchanges = &node.exchanges;
+    let removed = exchanges.remove_item(&caller, &approver, &request).await;
+    let expires_at = removed.about(&request)?;
+    let body = RemovedBody {
+        request_id: &request,
+    };
+    let envelope = node.envelope("inbox.removed", &request, Some(expires_at), body);
+    Ok(node.respond(StatusCode::OK, &envelope))
 }

@@ -1,50 +1,36 @@
 //! Introductions of enforcers, in plain JSON. They pass through byte for byte.
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::response::Response;
 
 use super::auth::As;
-use super::body::{self, BodyKind, PathParameters};
-use super::error::HttpRefusal;
-use super::reply::{AppState, plain};
-use crate::gateway::DeviceService;
+use super::body::{self, BodyKind};
+use super::error::HttpResult;
+use super::path::PathId;
+use super::reply::{created, plain};
 use crate::gateway::caller::Approver;
-use crate::gateway::error::Error;
 use crate::protocol::id::ApproverId;
-use crate::protocol::json;
+use crate::protocol::json::JsonNode;
 
 /// `POST /v1/approvers/{approverId}/introductions`.
 pub async fn introduce(
-    State(node): State<AppState>,
-    State(devices): State<Arc<DeviceService>>,
-    As(caller): As<Approver>,
-    PathParameters(approver): PathParameters<String>,
+    As(node, caller): As<Approver>,
+    PathId(approver): PathId<ApproverId>,
     request: Request,
-) -> Result<Response, HttpRefusal> {
-    let approver: ApproverId = body::path_id("approverId", &approver)?;
+) -> HttpResult {
     caller.speaking_for(&approver)?;
-    let bytes = body::read(&node, request, BodyKind::Introduction).await?;
-    let document = json::parse(&bytes).map_err(Error::from)?;
-    let command = devices.read_introduction(&caller, &approver, &document)?;
+    let devices = &node.devices;
+    let parse = |document: &JsonNode<'_>| devices.read_introduction(&caller, &approver, document);
+    let command = body::read_as(&node, request, BodyKind::Introduction, parse).await?;
     let (line, is_new) = devices.introduce(&caller, &approver, &command).await?;
-    let status = if is_new {
-        StatusCode::CREATED
-    } else {
-        StatusCode::OK
-    };
-    Ok(plain(status, &line))
+    Ok(plain(created(is_new), &line))
 }
 
 /// `GET /v1/approvers/{approverId}/introductions`.
 pub async fn list(
-    State(devices): State<Arc<DeviceService>>,
-    As(caller): As<Approver>,
-    PathParameters(approver): PathParameters<String>,
-) -> Result<Response, HttpRefusal> {
-    let approver: ApproverId = body::path_id("approverId", &approver)?;
-    let list = devices.introductions(&caller, &approver).await?;
+    As(node, caller): As<Approver>,
+    PathId(approver): PathId<ApproverId>,
+) -> HttpResult {
+    let list = node.devices.introductions(&caller, &approver).await?;
     Ok(plain(StatusCode::OK, &list))
 }

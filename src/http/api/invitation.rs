@@ -1,30 +1,25 @@
 //! Invitations, and joining by one, in plain JSON.
 
-use std::sync::Arc;
-
-use axum::Extension;
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, Uri};
-use axum::response::{IntoResponse as _, Response};
-use serde_json::json;
+use axum::http::StatusCode;
+use axum::response::IntoResponse as _;
+use serde_json::{Value, json};
 
-use super::auth::{As, admit_address};
-use super::body::{self, BodyKind, PageQuery, PathParameters};
-use super::error::HttpRefusal;
-use super::platform::paged;
-use super::reply::{AppState, plain};
+use super::auth::{AdmittedAddress, As};
+use super::body::{self, BodyKind};
+use super::error::HttpResult;
+use super::path::{PathId, QueryPage};
+use super::platform::only_text;
+use super::reply::{AppState, extended, paged, plain};
 use crate::gateway::caller::AdminOrOperator;
-use crate::gateway::error::Error;
-use crate::gateway::{InvitationRequest, PageRequest, PlatformService, invitations};
-use crate::http::server::peer::PeerInfo;
+use crate::gateway::{InvitationRequest, invitations};
 use crate::protocol::credential::RoleName;
-use crate::protocol::id::{InvitationId, TenantId, TextId as _};
-use crate::protocol::json;
-use crate::protocol::reader::MemberReader;
+use crate::protocol::id::{InvitationId, TenantId};
+use crate::protocol::json::JsonNode;
+use crate::protocol::reader::{InvalidMember, MemberReader};
 
-fn read(bytes: &[u8]) -> Result<(Option<TenantId>, InvitationRequest), Error> {
-    let document = json::parse(bytes)?;
-    let mut reader = MemberReader::new(&document, "")?;
+fn read(document: &JsonNode<'_>) -> Result<(Option<TenantId>, InvitationRequest), InvalidMember> {
+    let mut reader = MemberReader::new(document, "")?;
     let role = reader.word("role", RoleName::ALL, RoleName::as_str)?;
     let bound_id = reader.optional_str("boundId")?.map(str::to_owned);
     let name = reader.optional_label("name", invitations::MAX_NAME_CHARS)?;
@@ -50,77 +45,55 @@ fn page(node: &AppState) -> String {
 }
 
 /// `POST /platform/v1/invitations`.
-pub async fn create(
-    State(node): State<AppState>,
-    State(platform): State<Arc<PlatformService>>,
-    As(caller): As<AdminOrOperator>,
-    request: Request,
-) -> Result<Response, HttpRefusal> {
+pub async fn create(As(node, caller): As<AdminOrOperator>, request: Request) -> HttpResult {
     let page = page(&node);
-    let bytes = body::read(&node, request, BodyKind::Other).await?;
-    let (tenant, request) = read(&bytes)?;
+    let (tenant, request) = body::read_as(&node, request, BodyKind::Other, read).await?;
     let (role, bound_id, name) = (request.role, request.bound_id.clone(), request.name.clone());
-    let made = platform.invite(&caller, tenant, request).await?;
-    let mut answer = json!({
+    let made = node.platform.invite(&caller, tenant, request).await?;
+    let answer = json!({
         "invitationId": made.id, "link": made.link(&page), "expiresAt": made.expires_at,
         "tenantId": made.tenant, "role": role,
     });
-    for (member, value) in [("boundId", bound_id), ("name", name)] {
-        if let Some(value) = value {
-            answer[member] = value.into();
-        }
-    }
-    Ok(plain(StatusCode::CREATED, &answer))
+    let optional = [
+        ("boundId", bound_id.map(Value::from)),
+        ("name", name.map(Value::from)),
+    ];
+    Ok(plain(StatusCode::CREATED, &extended(answer, optional)))
 }
 
 /// `GET /platform/v1/invitations`.
-pub async fn list(
-    State(platform): State<Arc<PlatformService>>,
-    As(caller): As<AdminOrOperator>,
-    uri: Uri,
-) -> Result<Response, HttpRefusal> {
-    let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
-    let page = platform.invitations(&caller, &page).await?;
+pub async fn list(As(node, caller): As<AdminOrOperator>, QueryPage(page): QueryPage) -> HttpResult {
+    let page = node.platform.invitations(&caller, &page).await?;
     Ok(paged(&page))
 }
 
 /// `DELETE /platform/v1/invitations/{invitationId}`.
 pub async fn withdraw(
-    State(platform): State<Arc<PlatformService>>,
-    As(caller): As<AdminOrOperator>,
-    PathParameters(invitation): PathParameters<String>,
-) -> Result<Response, HttpRefusal> {
-    let invitation = InvitationId::parse(&invitation).ok_or(Error::NotFound)?;
-    platform.withdraw_invitation(&caller, &invitation).await?;
+    As(node, caller): As<AdminOrOperator>,
+    PathId(invitation): PathId<InvitationId>,
+) -> HttpResult {
+    node.platform
+        .withdraw_invitation(&caller, &invitation)
+        .await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// `POST /v1/join`. The code authenticates the call; any other credential is ignored.
 pub async fn join(
     State(node): State<AppState>,
-    State(platform): State<Arc<PlatformService>>,
-    peer: Option<Extension<PeerInfo>>,
+    AdmittedAddress(peer): AdmittedAddress,
     request: Request,
-) -> Result<Response, HttpRefusal> {
-    let peer = peer.map(|Extension(peer)| peer);
-    if let Some(peer) = peer {
-        admit_address(&node, peer)?;
-    }
-    let bytes = body::read(&node, request, BodyKind::Other).await?;
-    let code = {
-        let document = json::parse(&bytes).map_err(Error::from)?;
-        let mut reader = MemberReader::new(&document, "").map_err(Error::from)?;
-        let code = reader.str("code").map_err(Error::from)?.to_owned();
-        reader.finish().map_err(Error::from)?;
-        code
-    };
-    let joined = platform.join(&code, peer.map(|peer| peer.address)).await?;
-    let mut answer = json!({
+) -> HttpResult {
+    let parse = |document: &JsonNode<'_>| only_text(document, "code");
+    let code = body::read_as(&node, request, BodyKind::Other, parse).await?;
+    let joined = node
+        .platform
+        .join(&code, peer.map(|peer| peer.address))
+        .await?;
+    let answer = json!({
         "tenantId": joined.credential.tenant, "role": joined.credential.role,
         "credentialId": joined.id, "apiKey": joined.api_key,
     });
-    if let Some(id) = joined.credential.bound_id {
-        answer["boundId"] = id.into();
-    }
-    Ok(plain(StatusCode::CREATED, &answer))
+    let optional = [("boundId", joined.credential.bound_id.map(Value::from))];
+    Ok(plain(StatusCode::CREATED, &extended(answer, optional)))
 }

@@ -64,17 +64,17 @@ pub async fn admit(node: &AppState, parts: &mut Parts, caller: &Caller) -> Resul
         return Ok(());
     };
     let Some((origin, bound)) = identity(caller) else {
-        return node.gateway.limiter.admit_operator(kind);
+        return node.limiter.admit_operator(kind);
     };
     let any = matches!(caller, Caller::Enforcer(_) | Caller::Approver(_)) && bound.is_none();
     if any && SENDER_IN_BODY.contains(&path) {
-        return node.gateway.limiter.admit_any_id(kind, origin);
+        return node.limiter.admit_any_id(kind, origin);
     }
     if any {
         let named = path_id(node, parts, caller).await;
         return admit_unbound(node, kind, origin, named.as_deref());
     }
-    node.gateway.limiter.admit(kind, origin, bound)
+    node.limiter.admit(kind, origin, bound)
 }
 
 /// Counts a call of a credential that may act as any id: by the id it names, and as a whole, or it could name another id
@@ -85,8 +85,8 @@ fn admit_unbound(
     origin: &CallerIdentity,
     named: Option<&str>,
 ) -> Result<(), Error> {
-    node.gateway.limiter.admit(kind, origin, named)?;
-    node.gateway.limiter.admit_any_id(kind, origin)
+    node.limiter.admit(kind, origin, named)?;
+    node.limiter.admit_any_id(kind, origin)
 }
 
 /// Counts a channel or a frame of an identity.
@@ -98,7 +98,7 @@ pub fn admit_identity(
     id: &str,
 ) -> Result<(), Error> {
     if bound {
-        return node.gateway.limiter.admit(kind, origin, Some(id));
+        return node.limiter.admit(kind, origin, Some(id));
     }
     admit_unbound(node, kind, origin, Some(id))
 }
@@ -114,14 +114,10 @@ pub async fn own_path(node: &AppState, parts: &mut Parts, caller: &Caller) -> Re
     };
     // The handler refuses what is no id at all.
     match caller {
-        Caller::Enforcer(caller) => match EnforcerId::parse(&id) {
-            Some(id) => caller.acting(Some(id), "enforcerId").map(drop),
-            None => Ok(()),
-        },
-        Caller::Approver(caller) => match ApproverId::parse(&id) {
-            Some(id) => caller.acting(Some(id), "approverId").map(drop),
-            None => Ok(()),
-        },
+        Caller::Enforcer(caller) => EnforcerId::parse(&id)
+            .map_or(Ok(()), |id| caller.acting(Some(id), "enforcerId").map(drop)),
+        Caller::Approver(caller) => ApproverId::parse(&id)
+            .map_or(Ok(()), |id| caller.acting(Some(id), "approverId").map(drop)),
         Caller::Admin(_) | Caller::Operator(_) => Ok(()),
     }
 }
@@ -151,5 +147,5 @@ pub fn admit_named(
     if bound {
         return Ok(());
     }
-    node.gateway.limiter.admit(kind, origin, Some(id))
+    node.limiter.admit(kind, origin, Some(id))
 }

@@ -24,6 +24,7 @@ pub(super) mod page;
 pub(super) mod page_settings;
 pub(super) mod pairing;
 mod parsing;
+mod path;
 pub mod platform;
 pub(super) mod presence;
 pub(super) mod prompt;

@@ -11,7 +11,7 @@ use axum::response::Response;
 use sha2::{Digest as _, Sha256};
 
 use super::auth::AdmittedAddress;
-use super::error::{HttpRefusal, TransportError};
+use super::error::{HttpResult, TransportError};
 use super::openapi;
 use super::reply::AppState;
 use crate::config::TlsMode;
@@ -28,7 +28,7 @@ pub async fn index(
     State(node): State<AppState>,
     _: AdmittedAddress,
     headers: HeaderMap,
-) -> Result<Response, HttpRefusal> {
+) -> HttpResult {
     if !node.context.config.page.enabled {
         return Ok(openapi::landing());
     }
@@ -41,24 +41,16 @@ pub async fn fixed(
     _: AdmittedAddress,
     uri: Uri,
     headers: HeaderMap,
-) -> Result<Response, HttpRefusal> {
+) -> HttpResult {
     let file = page().fixed.get(uri.path().trim_start_matches('/'));
     let file = file.filter(|_| node.context.config.page.enabled);
-    respond(
-        &node,
-        file.ok_or(TransportError::NoSuchRoute)?,
-        ASK_AGAIN,
-        &headers,
-    )
+    let file = file.ok_or(TransportError::NoSuchRoute)?;
+    respond(&node, file, ASK_AGAIN, &headers)
 }
 
 /// `GET /page/{version}/{file}`. It does not count against the rate of an address: a browser asks for all files at once, many
 /// browsers may share an address, and a refusal would cost as much as the file.
-pub async fn versioned(
-    State(node): State<AppState>,
-    uri: Uri,
-    headers: HeaderMap,
-) -> Result<Response, HttpRefusal> {
+pub async fn versioned(State(node): State<AppState>, uri: Uri, headers: HeaderMap) -> HttpResult {
     let page = page();
     let file = uri
         .path()
@@ -66,12 +58,8 @@ pub async fn versioned(
         .and_then(|rest| rest.strip_prefix(&page.version)?.strip_prefix('/'))
         .and_then(|name| page.versioned.get(name))
         .filter(|_| node.context.config.page.enabled);
-    respond(
-        &node,
-        file.ok_or(TransportError::NoSuchRoute)?,
-        FOR_GOOD,
-        &headers,
-    )
+    let file = file.ok_or(TransportError::NoSuchRoute)?;
+    respond(&node, file, FOR_GOOD, &headers)
 }
 
 fn respond(
@@ -79,7 +67,7 @@ fn respond(
     file: &PageFile,
     caching: HeaderValue,
     asked: &HeaderMap,
-) -> Result<Response, HttpRefusal> {
+) -> HttpResult {
     let origins = node.context.config.page.oidc.connect_origins();
     let policy = policy(origins.iter().map(String::as_str));
     // A browser that has the file keeps its policy too, so a changed policy has to change the tag.

@@ -1,4 +1,4 @@
-//! What the approvers' page has to know before anybody has signed in.
+//! Settings that the approvers' page needs before anybody has signed in.
 
 use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};

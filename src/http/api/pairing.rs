@@ -1,133 +1,72 @@
 //! Pairing: plain JSON, outside the protocol's media type and framing.
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
-use axum::http::{StatusCode, Uri};
-use axum::response::Response;
+use axum::extract::Request;
+use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::auth::As;
-use super::body::{self, BodyKind, PageQuery, PathParameters};
-use super::error::HttpRefusal;
-use super::reply::{AppState, plain};
-use crate::gateway::PageRequest;
-use crate::gateway::PairingService;
+use super::body::{self, BodyKind};
+use super::error::HttpResult;
+use super::path::{PathId, QueryPage};
+use super::reply::{extended, paged, plain};
 use crate::gateway::caller::{Approver, Enforcer, EnforcerOrApprover, Member};
-use crate::gateway::error::Error;
-use crate::protocol::json;
 use crate::protocol::pairing::{
     CompletePairing, InitiatePairing, Nonce, PairingCode, parse_revoke,
 };
-use crate::protocol::reader::InvalidMember;
-
-/// Reads a body as what `parse` makes of it.
-async fn read<T>(
-    node: &AppState,
-    request: Request,
-    parse: impl FnOnce(&json::JsonNode<'_>) -> Result<T, InvalidMember>,
-) -> Result<T, HttpRefusal> {
-    let bytes = body::read(node, request, BodyKind::Other).await?;
-    let document = json::parse(&bytes).map_err(Error::from)?;
-    Ok(parse(&document).map_err(Error::from)?)
-}
-
-/// An answer with those of the optional members that there are.
-fn answer<const N: usize>(mut always: Value, optional: [(&str, Option<String>); N]) -> Response {
-    for (name, value) in optional {
-        if let Some(value) = value {
-            always[name] = value.into();
-        }
-    }
-    plain(StatusCode::OK, &always)
-}
 
 /// `POST /v1/pairing/initiate`.
-pub async fn initiate(
-    State(node): State<AppState>,
-    State(pairings): State<Arc<PairingService>>,
-    As(caller): As<Enforcer>,
-    request: Request,
-) -> Result<Response, HttpRefusal> {
-    let request = read(&node, request, InitiatePairing::parse).await?;
-    let begun = pairings.initiate_pairing(&caller, request).await?;
-    let always = json!({
-        "code": begun.code.to_string(),
-        "nonce": begun.nonce,
-        "expiresAt": begun.expires_at,
+pub async fn initiate(As(node, caller): As<Enforcer>, request: Request) -> HttpResult {
+    let request = body::read_as(&node, request, BodyKind::Other, InitiatePairing::parse).await?;
+    let begun = node.pairings.initiate_pairing(&caller, request).await?;
+    let answer = json!({
+        "code": begun.code.to_string(), "nonce": begun.nonce, "expiresAt": begun.expires_at,
     });
-    Ok(answer(always, []))
+    Ok(plain(StatusCode::OK, &answer))
 }
 
 /// `GET /v1/pairing/resolve/{code}`.
-pub async fn resolve(
-    State(pairings): State<Arc<PairingService>>,
-    As(caller): As<Approver>,
-    PathParameters(code): PathParameters<String>,
-) -> Result<Response, HttpRefusal> {
+pub async fn resolve(As(node, caller): As<Approver>, PathId(code): PathId<String>) -> HttpResult {
     let code = PairingCode::parse(&code);
-    let found = pairings.resolve_pairing(&caller, code).await?;
-    Ok(answer(
-        json!({ "nonce": found.nonce }),
-        [
-            ("enforcerLabel", found.label),
-            ("workspaceName", found.workspace),
-            ("publicKey", found.public_key),
-        ],
-    ))
+    let found = node.pairings.resolve_pairing(&caller, code).await?;
+    let optional = [
+        ("enforcerLabel", found.label.map(Value::from)),
+        ("workspaceName", found.workspace.map(Value::from)),
+        ("publicKey", found.public_key.map(Value::from)),
+    ];
+    let answer = extended(json!({ "nonce": found.nonce }), optional);
+    Ok(plain(StatusCode::OK, &answer))
 }
 
 /// `GET /v1/pairing/status/{nonce}`, also spelled `GET /v1/pairing/{nonce}/status`.
-pub async fn status(
-    State(pairings): State<Arc<PairingService>>,
-    As(caller): As<Member>,
-    PathParameters(nonce): PathParameters<String>,
-) -> Result<Response, HttpRefusal> {
-    let nonce = Nonce::parse(&nonce).ok_or(Error::NotFound)?;
-    let status = pairings.pairing_status(&caller, nonce).await?;
+pub async fn status(As(node, caller): As<Member>, PathId(nonce): PathId<Nonce>) -> HttpResult {
+    let status = node.pairings.pairing_status(&caller, nonce).await?;
     Ok(plain(StatusCode::OK, &status))
 }
 
 /// `POST /v1/pairing/complete`.
-pub async fn complete(
-    State(node): State<AppState>,
-    State(pairings): State<Arc<PairingService>>,
-    As(caller): As<Approver>,
-    request: Request,
-) -> Result<Response, HttpRefusal> {
-    let request = read(&node, request, CompletePairing::parse).await?;
-    let paired = pairings.complete_pairing(&caller, request).await?;
-    Ok(answer(
-        json!({ "routingToken": paired.token }),
-        [
-            ("enforcerLabel", paired.label),
-            ("workspaceName", paired.workspace),
-        ],
-    ))
+pub async fn complete(As(node, caller): As<Approver>, request: Request) -> HttpResult {
+    let request = body::read_as(&node, request, BodyKind::Other, CompletePairing::parse).await?;
+    let paired = node.pairings.complete_pairing(&caller, request).await?;
+    let optional = [
+        ("enforcerLabel", paired.label.map(Value::from)),
+        ("workspaceName", paired.workspace.map(Value::from)),
+    ];
+    let answer = extended(json!({ "routingToken": paired.token }), optional);
+    Ok(plain(StatusCode::OK, &answer))
 }
 
 /// `POST /v1/pairing/revoke`.
-pub async fn revoke(
-    State(node): State<AppState>,
-    State(pairings): State<Arc<PairingService>>,
-    As(caller): As<Member>,
-    request: Request,
-) -> Result<Response, HttpRefusal> {
-    let token = read(&node, request, parse_revoke).await?;
-    pairings.revoke_pairing(&caller, &token).await?;
+pub async fn revoke(As(node, caller): As<Member>, request: Request) -> HttpResult {
+    let token = body::read_as(&node, request, BodyKind::Other, parse_revoke).await?;
+    node.pairings.revoke_pairing(&caller, &token).await?;
     Ok(plain(StatusCode::OK, &json!({ "status": "revoked" })))
 }
 
 /// `GET /v1/pairings`.
 pub async fn list(
-    State(pairings): State<Arc<PairingService>>,
-    As(caller): As<EnforcerOrApprover>,
-    uri: Uri,
-) -> Result<Response, HttpRefusal> {
-    let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
-    let page = pairings.pairings(&caller, &page).await?;
-    Ok(plain(
-        StatusCode::OK,
-        &json!({ "items": page.items, "nextCursor": page.next }),
-    ))
+    As(node, caller): As<EnforcerOrApprover>,
+    QueryPage(page): QueryPage,
+) -> HttpResult {
+    let page = node.pairings.pairings(&caller, &page).await?;
+    Ok(paged(&page))
 }

@@ -1,86 +1,74 @@
 //! The platform endpoints: plain JSON, outside the protocol's media type and framing.
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{StatusCode, Uri};
-use axum::response::{IntoResponse, Response};
-use serde::{Deserialize, Serialize};
+use axum::response::IntoResponse;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::auth::As;
-use super::body::{self, BodyKind, PageQuery, PathParameters};
-use super::error::{HttpRefusal, RefusalContext};
-use super::reply::{AppState, plain};
+use super::body::{self, BodyKind};
+use super::error::{HttpResult, RefusalContext};
+use super::path::{self, PageQuery, PathId, PathPair, PathParameter as _, QueryPage};
+use super::reply::{extended, paged, plain};
 use crate::gateway::caller::{
     Admin, AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Member, Operator,
 };
 use crate::gateway::error::Error;
-use crate::gateway::{CredentialRequest, ExchangeListing, ListPage, NewSigningKey, PageRequest};
-use crate::gateway::{ExchangeService, PlatformService};
+use crate::gateway::{CredentialRequest, ExchangeListing, NewSigningKey, PlatformService};
 use crate::protocol::credential::{CredentialKind, RoleName};
 use crate::protocol::decision::SigningKey;
 use crate::protocol::exchange::ExchangeState;
-use crate::protocol::id::{ApproverId, CredentialId, RequestId, SignerKeyId, TenantId, TextId};
+use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, RequestId, SignerKeyId, TenantId};
 use crate::protocol::json;
+use crate::protocol::json::JsonNode;
 use crate::protocol::key_proof::KeyProof;
 use crate::protocol::reader::{InvalidMember, MemberReader};
 use crate::protocol::refresh::parse_reason;
 use crate::protocol::signature::PublicKey;
 
 /// `POST /platform/v1/tenants`.
-pub async fn create_tenant(
-    State(node): State<AppState>,
-    State(platform): State<Arc<PlatformService>>,
-    As(operator): As<Operator>,
-    request: Request,
-) -> Result<Response, HttpRefusal> {
-    let bytes = body::read(&node, request, BodyKind::Other).await?;
-    let name = {
-        let document = json::parse(&bytes).map_err(Error::from)?;
-        let read = || -> Result<String, InvalidMember> {
-            let mut reader = MemberReader::new(&document, "")?;
-            let name = reader.str("name")?.to_owned();
-            reader.finish()?;
-            Ok(name)
-        };
-        read().map_err(Error::from)?
-    };
-    let administration = platform.administration(operator.actor());
+pub async fn create_tenant(As(node, operator): As<Operator>, request: Request) -> HttpResult {
+    let parse = |document: &JsonNode<'_>| only_text(document, "name");
+    let name = body::read_as(&node, request, BodyKind::Other, parse).await?;
+    let administration = node.platform.administration(operator.actor());
     let tenant = administration.create_tenant(&name).await?;
-    Ok(plain(
-        StatusCode::CREATED,
-        &json!({ "tenantId": tenant, "name": name }),
-    ))
+    let answer = json!({ "tenantId": tenant, "name": name });
+    Ok(plain(StatusCode::CREATED, &answer))
+}
+
+/// The text of an object that has one member.
+pub fn only_text(document: &JsonNode<'_>, member: &'static str) -> Result<String, InvalidMember> {
+    let mut reader = MemberReader::new(document, "")?;
+    let text = reader.str(member)?.to_owned();
+    reader.finish()?;
+    Ok(text)
 }
 
 /// `GET /platform/v1/tenants`.
 pub async fn list_tenants(
-    State(platform): State<Arc<PlatformService>>,
-    As(operator): As<Operator>,
-    uri: Uri,
-) -> Result<Response, HttpRefusal> {
-    let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
-    let page = platform.tenants(&operator, &page).await?;
+    As(node, operator): As<Operator>,
+    QueryPage(page): QueryPage,
+) -> HttpResult {
+    let page = node.platform.tenants(&operator, &page).await?;
     Ok(paged(&page))
 }
 
 /// `DELETE /platform/v1/tenants/{tenantId}`.
 pub async fn disable_tenant(
-    State(platform): State<Arc<PlatformService>>,
-    As(operator): As<Operator>,
-    PathParameters(tenant): PathParameters<String>,
-) -> Result<Response, HttpRefusal> {
-    let tenant = TenantId::parse(&tenant).ok_or(Error::NotFound)?;
-    let administration = platform.administration(operator.actor());
+    As(node, operator): As<Operator>,
+    PathId(tenant): PathId<TenantId>,
+) -> HttpResult {
+    let administration = node.platform.administration(operator.actor());
     administration.disable_tenant(&tenant).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// Reads the body of a credential request, and the tenant it names.
-fn read_credential(bytes: &[u8]) -> Result<(Option<TenantId>, CredentialRequest), Error> {
-    let document = json::parse(bytes)?;
-    let mut reader = MemberReader::new(&document, "")?;
+fn read_credential(
+    document: &JsonNode<'_>,
+) -> Result<(Option<TenantId>, CredentialRequest), Error> {
+    let mut reader = MemberReader::new(document, "")?;
     let role = reader.one_of("role", &RoleName::ALL.map(RoleName::as_str))?;
     let role = RoleName::parse(role).ok_or(Error::Internal)?;
     let bound_id = reader.optional_str("boundId")?.map(str::to_owned);
@@ -92,28 +80,27 @@ fn read_credential(bytes: &[u8]) -> Result<(Option<TenantId>, CredentialRequest)
     let expires_at = reader.optional_timestamp("expiresAt")?;
     let tenant = reader.optional_id("tenantId")?;
     reader.finish()?;
-    Ok((
-        tenant,
-        CredentialRequest {
-            role,
-            bound_id,
-            unbound,
-            kind,
-            expires_at,
-        },
-    ))
+    let request = CredentialRequest {
+        role,
+        bound_id,
+        unbound,
+        kind,
+        expires_at,
+    };
+    Ok((tenant, request))
 }
 
 /// `POST /platform/v1/credentials`.
 pub async fn create_credential(
-    State(node): State<AppState>,
-    State(platform): State<Arc<PlatformService>>,
-    As(caller): As<AdminOrOperator>,
+    As(node, caller): As<AdminOrOperator>,
     request: Request,
-) -> Result<Response, HttpRefusal> {
-    let bytes = body::read(&node, request, BodyKind::Other).await?;
-    let (tenant, request) = read_credential(&bytes)?;
-    let made = platform.create_credential(&caller, tenant, request).await?;
+) -> HttpResult {
+    let read = body::read_as(&node, request, BodyKind::Other, read_credential);
+    let (tenant, request) = read.await?;
+    let made = node
+        .platform
+        .create_credential(&caller, tenant, request)
+        .await?;
     let mut answer = json!({ "credentialId": made.id });
     if let Some(key) = made.api_key {
         answer["apiKey"] = key.into();
@@ -127,47 +114,44 @@ pub async fn create_credential(
 
 /// `GET /platform/v1/credentials`.
 pub async fn list_credentials(
-    State(platform): State<Arc<PlatformService>>,
-    As(caller): As<AdminOrOperator>,
-    uri: Uri,
-) -> Result<Response, HttpRefusal> {
-    let page: PageRequest = body::query::<PageQuery>(&uri)?.into();
-    let page = platform.credentials(&caller, &page).await?;
+    As(node, caller): As<AdminOrOperator>,
+    QueryPage(page): QueryPage,
+) -> HttpResult {
+    let page = node.platform.credentials(&caller, &page).await?;
     Ok(paged(&page))
 }
 
 /// `DELETE /platform/v1/credentials/{credentialId}`.
 pub async fn revoke_credential(
-    State(platform): State<Arc<PlatformService>>,
-    As(caller): As<AdminOrOperator>,
-    PathParameters(credential): PathParameters<String>,
-) -> Result<Response, HttpRefusal> {
-    let credential = CredentialId::parse(&credential).ok_or(Error::NotFound)?;
-    platform.revoke_credential(&caller, &credential).await?;
+    As(node, caller): As<AdminOrOperator>,
+    PathId(credential): PathId<CredentialId>,
+) -> HttpResult {
+    node.platform
+        .revoke_credential(&caller, &credential)
+        .await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 pub fn key_json(key: &SigningKey) -> serde_json::Value {
-    let mut answer = json!({
-        "signerKeyId": key.id,
-        "publicKey": key.public_key.to_text(),
-        "createdAt": key.created_at,
+    let answer = json!({
+        "signerKeyId": key.id, "publicKey": key.public_key.to_text(), "createdAt": key.created_at,
     });
-    for (name, at) in [
+    let times = [
         ("notBefore", key.not_before),
         ("notAfter", key.not_after),
         ("revokedAt", key.revoked_at),
-    ] {
-        if let Some(at) = at {
-            answer[name] = json!(at);
-        }
-    }
-    answer
+    ];
+    extended(
+        answer,
+        times.map(|(name, at)| (name, at.map(|at| json!(at)))),
+    )
 }
 
-fn read_key(id: SignerKeyId, bytes: &[u8]) -> Result<(NewSigningKey, Option<KeyProof>), Error> {
-    let document = json::parse(bytes)?;
-    let mut reader = MemberReader::new(&document, "")?;
+fn read_key(
+    id: SignerKeyId,
+    document: &JsonNode<'_>,
+) -> Result<(NewSigningKey, Option<KeyProof>), Error> {
+    let mut reader = MemberReader::new(document, "")?;
     let public_key = PublicKey::parse(reader.str("publicKey")?).ok_or_else(|| {
         Error::invalid(
             "/publicKey",
@@ -191,20 +175,17 @@ fn read_key(id: SignerKeyId, bytes: &[u8]) -> Result<(NewSigningKey, Option<KeyP
 
 /// `PUT /platform/v1/approvers/{approverId}/keys/{signerKeyId}`.
 pub async fn put_key(
-    State(node): State<AppState>,
-    State(platform): State<Arc<PlatformService>>,
-    As(caller): As<ApproverOrAdmin>,
-    PathParameters((approver, key)): PathParameters<(String, String)>,
+    As(node, caller): As<ApproverOrAdmin>,
+    PathPair(approver, key): PathPair<ApproverId, String>,
     request: Request,
-) -> Result<Response, HttpRefusal> {
-    let approver: ApproverId = body::path_id("approverId", &approver)?;
+) -> HttpResult {
     // Here as well, before the body is read.
     PlatformService::check_registrar(&caller, &approver)?;
-    let id = body::path_id("signerKeyId", &key)?;
-    let bytes = body::read(&node, request, BodyKind::Other).await?;
-    let (key, proof) = read_key(id, &bytes)?;
+    let id = path::id("signerKeyId", &key)?;
+    let parse = |document: &JsonNode<'_>| read_key(id, document);
+    let (key, proof) = body::read_as(&node, request, BodyKind::Other, parse).await?;
     let answer = json!({ "approverId": approver, "signerKeyId": key.id, "publicKey": key.public_key.to_text() });
-    platform
+    node.platform
         .register_key(&caller, &approver, key, proof)
         .await?;
     Ok(plain(StatusCode::OK, &answer))
@@ -212,37 +193,29 @@ pub async fn put_key(
 
 /// `GET /platform/v1/approvers/{approverId}/keys`.
 pub async fn list_keys(
-    State(platform): State<Arc<PlatformService>>,
-    As(caller): As<Member>,
-    PathParameters(approver): PathParameters<String>,
-) -> Result<Response, HttpRefusal> {
-    let approver: ApproverId = body::path_id("approverId", &approver)?;
-    let keys = platform.signing_keys(&caller, &approver).await?;
+    As(node, caller): As<Member>,
+    PathId(approver): PathId<ApproverId>,
+) -> HttpResult {
+    let keys = node.platform.signing_keys(&caller, &approver).await?;
     let items: Vec<_> = keys.iter().map(key_json).collect();
     Ok(plain(StatusCode::OK, &json!({ "items": items })))
 }
 
 /// `DELETE /platform/v1/approvers/{approverId}/keys/{signerKeyId}`.
 pub async fn revoke_key(
-    State(platform): State<Arc<PlatformService>>,
-    As(caller): As<ApproverOrAdmin>,
-    PathParameters((approver, key)): PathParameters<(String, String)>,
-) -> Result<Response, HttpRefusal> {
-    let approver: ApproverId = body::path_id("approverId", &approver)?;
-    let key: SignerKeyId = body::path_id("signerKeyId", &key)?;
-    platform.revoke_key(&caller, &approver, &key).await?;
+    As(node, caller): As<ApproverOrAdmin>,
+    PathPair(approver, key): PathPair<ApproverId, SignerKeyId>,
+) -> HttpResult {
+    node.platform.revoke_key(&caller, &approver, &key).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// `POST /platform/v1/exchanges/{requestId}/cancel`.
 pub async fn cancel(
-    State(node): State<AppState>,
-    State(exchanges): State<Arc<ExchangeService>>,
-    As(caller): As<Admin>,
-    PathParameters(request): PathParameters<String>,
+    As(node, caller): As<Admin>,
+    PathId(request): PathId<RequestId>,
     http: Request,
-) -> Result<Response, HttpRefusal> {
-    let request = RequestId::parse(&request).ok_or(Error::NotFound)?;
+) -> HttpResult {
     let bytes = body::read(&node, http, BodyKind::Optional).await?;
     let reason = if bytes.is_empty() {
         None
@@ -250,14 +223,12 @@ pub async fn cancel(
         let document = json::parse(&bytes).map_err(Error::from)?;
         parse_reason(&document, "").map_err(Error::from)?
     };
-    exchanges
+    node.exchanges
         .cancel(&caller, &request, reason.as_deref())
         .await
         .about(&request)?;
-    Ok(plain(
-        StatusCode::OK,
-        &json!({ "requestId": request, "state": ExchangeState::Cancelled }),
-    ))
+    let answer = json!({ "requestId": request, "state": ExchangeState::Cancelled });
+    Ok(plain(StatusCode::OK, &answer))
 }
 
 #[derive(Deserialize)]
@@ -271,40 +242,20 @@ struct ListingQuery {
 }
 
 /// `GET /platform/v1/exchanges`.
-pub async fn list_exchanges(
-    State(platform): State<Arc<PlatformService>>,
-    As(caller): As<EnforcerOrAdmin>,
-    uri: Uri,
-) -> Result<Response, HttpRefusal> {
-    let query: ListingQuery = body::query(&uri)?;
-    let state = query
-        .state
-        .map(|word| {
-            ExchangeState::parse(&word).ok_or(Error::Parameter {
-                name: "state",
-                expected: "a state of an exchange",
-            })
+pub async fn list_exchanges(As(node, caller): As<EnforcerOrAdmin>, uri: Uri) -> HttpResult {
+    let query: ListingQuery = path::query(&uri)?;
+    let state = |word: String| {
+        ExchangeState::parse(&word).ok_or(Error::Parameter {
+            name: "state",
+            expected: "a state of an exchange",
         })
-        .transpose()?;
+    };
     let listing = ExchangeListing {
-        state,
-        enforcer: query
-            .enforcer_id
-            .map(|id| body::path_id("enforcerId", &id))
-            .transpose()?,
-        approver: query
-            .approver_id
-            .map(|id| body::path_id("approverId", &id))
-            .transpose()?,
+        state: query.state.map(state).transpose()?,
+        enforcer: query.enforcer_id.map(EnforcerId::read).transpose()?,
+        approver: query.approver_id.map(ApproverId::read).transpose()?,
         page: query.page.into(),
     };
-    let page = platform.list_exchanges(&caller, listing).await?;
+    let page = node.platform.list_exchanges(&caller, listing).await?;
     Ok(paged(&page))
-}
-
-pub(super) fn paged<T: Serialize>(page: &ListPage<T>) -> Response {
-    plain(
-        StatusCode::OK,
-        &json!({ "items": page.items, "nextCursor": page.next }),
-    )
 }

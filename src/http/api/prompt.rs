@@ -1,44 +1,38 @@
 //! Prompts over REST, in any framing: sent by approvers and administrators, acknowledged by the enforcer.
 
-use std::sync::Arc;
-
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{StatusCode, Uri};
-use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::auth::As;
-use super::body::{self, BodyKind, PathParameters};
-use super::error::HttpRefusal;
-use super::generic::refused;
-use super::reply::{AppState, plain, replayed};
-use crate::gateway::PromptService;
+use super::body::{self, BodyKind};
+use super::error::{HttpResult, refused};
+use super::path::{self, PathId};
+use super::reply::{plain, replayed};
 use crate::gateway::caller::{EnforcerOrAdmin, Member};
 use crate::gateway::error::Error;
 use crate::gateway::{PromptCommand, bind_key};
 use crate::protocol::envelope::OutgoingEnvelope;
-use crate::protocol::id::{ID_EXPECTED, RequestId, SessionId, TextId};
+use crate::protocol::id::{EnforcerId, ID_EXPECTED, RequestId, SessionId, TextId};
 use crate::protocol::json;
 
 /// `POST /v1/prompt`.
-pub async fn post(
-    State(node): State<AppState>,
-    State(prompts): State<Arc<PromptService>>,
-    As(caller): As<Member>,
-    request: Request,
-) -> Result<Response, HttpRefusal> {
+pub async fn post(As(node, caller): As<Member>, request: Request) -> HttpResult {
     let bytes = body::read(&node, request, BodyKind::Prompt).await?;
     let key = body::sent_key(&bytes.parts.headers)?;
     let bound = bind_key(caller.origin(), key.clone(), bytes.parts.uri.path(), &bytes);
-    let read =
-        |document: &json::JsonNode<'_>| prompts.read_prompt(&caller, document, bytes.len(), bound);
+    let read = |document: &json::JsonNode<'_>| {
+        node.prompts
+            .read_prompt(&caller, document, bytes.len(), bound)
+    };
     let (command, framing) = body::parsed_large(&node, caller.origin(), &bytes, read).await?;
     match command {
         PromptCommand::Send(command) => {
             body::require_key(&node, key.as_deref())?;
             let request = command.request_id().clone();
-            let (standing, was_replayed) = prompts
+            let (standing, was_replayed) = node
+                .prompts
                 .send_prompt(*command)
                 .await
                 .map_err(refused(framing))?;
@@ -47,7 +41,8 @@ pub async fn post(
         }
         PromptCommand::Ack(command) => {
             let request = command.request_id().clone();
-            let standing = prompts
+            let standing = node
+                .prompts
                 .acknowledge_prompt(command)
                 .await
                 .map_err(refused(framing))?;
@@ -58,13 +53,8 @@ pub async fn post(
 }
 
 /// `GET /v1/prompt/{requestId}`.
-pub async fn get(
-    State(prompts): State<Arc<PromptService>>,
-    As(caller): As<Member>,
-    PathParameters(request): PathParameters<String>,
-) -> Result<Response, HttpRefusal> {
-    let request = RequestId::parse(&request).ok_or(Error::NotFound)?;
-    let standing = prompts.prompt(&caller, &request).await?;
+pub async fn get(As(node, caller): As<Member>, PathId(request): PathId<RequestId>) -> HttpResult {
+    let standing = node.prompts.prompt(&caller, &request).await?;
     let body = standing.body(request).map_err(Error::from)?;
     Ok(plain(StatusCode::OK, &body))
 }
@@ -78,17 +68,15 @@ struct PendingQuery {
 
 /// `GET /v1/enforcers/{enforcerId}/prompts`.
 pub async fn pending(
-    State(node): State<AppState>,
-    State(prompts): State<Arc<PromptService>>,
-    As(caller): As<EnforcerOrAdmin>,
-    PathParameters(enforcer): PathParameters<String>,
+    As(node, caller): As<EnforcerOrAdmin>,
+    PathId(enforcer): PathId<EnforcerId>,
     uri: Uri,
-) -> Result<Response, HttpRefusal> {
-    let enforcer = body::path_id("enforcerId", &enforcer)?;
-    let session = body::query::<PendingQuery>(&uri)?.session_id;
+) -> HttpResult {
+    let session = path::query::<PendingQuery>(&uri)?.session_id;
     let session = session.map(|id| SessionId::parse(&id).ok_or(MALFORMED_SESSION));
     let session = session.transpose()?;
-    let found = prompts
+    let found = node
+        .prompts
         .pending(&caller, &enforcer, session.as_ref())
         .await?;
     let gateway_id = &node.context.config.server.gateway_id;

@@ -1,25 +1,23 @@
-//! What every route shares: the state, and the framing of answers and refusals.
+//! The state of every route, and the framing of answers and refusals.
 
 use std::future::Future;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes, HttpBody as _};
-use axum::extract::{FromRef, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, Version, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
 use super::error::{HttpRefusal, add_headers};
 use super::parsing::ParseBudget;
 use super::request_scope::RequestScope;
 use crate::gateway::error::Error;
-use crate::gateway::{
-    DeviceService, EnforcerPresence, ExchangeService, Gateway, GatewayContext, HealthService,
-    NotificationService, PairingService, PlatformService, PromptService, SessionService,
-};
+use crate::gateway::{Gateway, ListPage};
 use crate::http::server::charged_body::ChargedBody;
 use crate::http::server::memory::{FREE_BYTES, MemoryBudget, MemoryCharge};
 use crate::protocol::envelope::OutgoingEnvelope;
@@ -32,8 +30,8 @@ use crate::telemetry::trace;
 #[derive(Clone)]
 pub struct AppState(Arc<SharedState>);
 
+/// The gateway, and what the transport adds to it.
 pub struct SharedState {
-    pub context: Arc<GatewayContext>,
     pub gateway: Arc<Gateway>,
     /// Work that must end before the node does.
     pub tasks: TaskTracker,
@@ -46,12 +44,19 @@ impl AppState {
     pub fn new(gateway: Arc<Gateway>, tasks: TaskTracker) -> Self {
         let memory = MemoryBudget::new(&gateway.context.config.limits, &gateway.context.metrics);
         Self(Arc::new(SharedState {
-            context: Arc::clone(&gateway.context),
             gateway,
             tasks,
             memory: Arc::new(memory),
             parsing: ParseBudget::new(),
         }))
+    }
+}
+
+impl Deref for SharedState {
+    type Target = Gateway;
+
+    fn deref(&self) -> &Gateway {
+        &self.gateway
     }
 }
 
@@ -61,21 +66,6 @@ impl Deref for AppState {
     fn deref(&self) -> &SharedState {
         &self.0
     }
-}
-
-macro_rules! subjects {
-    ($($field:ident: $subject:ident),+) => {$(
-        impl FromRef<AppState> for Arc<$subject> {
-            fn from_ref(node: &AppState) -> Self {
-                Arc::clone(&node.gateway.$field)
-            }
-        }
-    )+};
-}
-
-subjects! {
-    exchanges: ExchangeService, presence: EnforcerPresence, pairings: PairingService, prompts: PromptService, sessions: SessionService,
-    platform: PlatformService, devices: DeviceService, notifications: NotificationService, health: HealthService
 }
 
 impl AppState {
@@ -137,8 +127,8 @@ impl AppState {
         }
     }
 
-    /// Charges an answer to its caller until it is written, so that clients that do not read cannot use up the memory; or
-    /// refuses it, if the caller may have no more.
+    /// Charges an answer to its caller until it is written, so that clients that do not read cannot
+    /// use up the memory. Refuses it if the caller may have no more.
     fn charged(&self, asked: &RequestFacts, response: Response) -> Response {
         let Some(scope) = &asked.scope else {
             return response;
@@ -162,8 +152,8 @@ impl AppState {
         held(charge, response)
     }
 
-    /// Memory for an answer that may have so many bytes, before anything is read for it. Whoever has all that it may waits a
-    /// moment, and is refused without a question to the database.
+    /// Memory for an answer of at most so many bytes, before anything is read for it. A caller over
+    /// its share waits briefly, then gets 503.
     pub async fn reserve(&self, scope: &RequestScope, bytes: usize) -> Result<MemoryCharge, Error> {
         let mut charge = scope.charge(&self.memory);
         if charge.grow(self.memory.to_build(bytes)).await {
@@ -195,7 +185,7 @@ fn held(charge: MemoryCharge, response: Response) -> Response {
 #[derive(Clone, Copy)]
 struct ChargedMark;
 
-/// What a layer keeps of a request.
+/// Facts about a request that a layer keeps.
 struct RequestFacts {
     scope: Option<RequestScope>,
     /// Whether its connection has other requests beside it.
@@ -223,9 +213,8 @@ pub fn warned(mut response: Response, warning: Option<&'static str>) -> Response
 /// Marks an answer that an idempotency key gave.
 pub fn replayed(mut response: Response, replayed: bool) -> Response {
     if replayed {
-        response
-            .headers_mut()
-            .insert("idempotency-replayed", HeaderValue::from_static("true"));
+        let value = HeaderValue::from_static("true");
+        response.headers_mut().insert("idempotency-replayed", value);
     }
     response
 }
@@ -237,15 +226,41 @@ pub fn plain<T: Serialize>(status: StatusCode, value: &T) -> Response {
     }
 }
 
+/// A page of a list, in plain JSON.
+pub fn paged<T: Serialize>(page: &ListPage<T>) -> Response {
+    let answer = json!({ "items": page.items, "nextCursor": page.next });
+    plain(StatusCode::OK, &answer)
+}
+
+/// The status of something that was asked for, and may have been there already.
+pub fn created(is_new: bool) -> StatusCode {
+    if is_new {
+        StatusCode::CREATED
+    } else {
+        StatusCode::OK
+    }
+}
+
+/// Adds those of the optional members that there are.
+pub fn extended<const N: usize>(mut answer: Value, optional: [(&str, Option<Value>); N]) -> Value {
+    for (name, value) in optional {
+        if let Some(value) = value {
+            answer[name] = value;
+        }
+    }
+    answer
+}
+
 fn typed(status: StatusCode, media_type: &str, text: Bytes) -> Response {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;
     if let Ok(value) = HeaderValue::from_str(media_type) {
         response.headers_mut().insert(header::CONTENT_TYPE, value);
     }
+    let no_store = HeaderValue::from_static("no-store");
     response
         .headers_mut()
-        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        .insert(header::CACHE_CONTROL, no_store);
     response
 }
 

@@ -1,4 +1,4 @@
-//! What the layers and the handler of one HTTP request share.
+//! State that the layers and the handler of one HTTP request share.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,37 +1,29 @@
 //! Sessions over REST: events in any framing, plain JSON out.
 
-use std::sync::Arc;
-
 use axum::Extension;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::response::Response;
 use serde_json::json;
 
 use super::auth::As;
-use super::body::{self, BodyKind, PathParameters};
-use super::error::HttpRefusal;
-use super::generic::refused;
-use super::reply::{AppState, plain, reserved};
+use super::body::{self, BodyKind};
+use super::error::{HttpResult, refused};
+use super::path::PathId;
+use super::reply::{plain, reserved};
 use super::request_scope::RequestScope;
-use crate::gateway::SessionService;
 use crate::gateway::caller::{Enforcer, Member};
-use crate::gateway::error::Error;
-use crate::protocol::id::{SessionId, TextId as _};
+use crate::protocol::id::SessionId;
 use crate::protocol::json;
 
 /// `POST /v1/session/event`.
-pub async fn report(
-    State(node): State<AppState>,
-    State(sessions): State<Arc<SessionService>>,
-    As(caller): As<Enforcer>,
-    request: Request,
-) -> Result<Response, HttpRefusal> {
+pub async fn report(As(node, caller): As<Enforcer>, request: Request) -> HttpResult {
     let bytes = body::read(&node, request, BodyKind::Snapshot).await?;
-    let read = |document: &json::JsonNode<'_>| sessions.read_report(&caller, document, bytes.len());
+    let read =
+        |document: &json::JsonNode<'_>| node.sessions.read_report(&caller, document, bytes.len());
     let (command, framing) = body::parsed_large(&node, &caller.origin, &bytes, read).await?;
     let session = command.report.session_id.clone();
-    let reported = sessions
+    let reported = node
+        .sessions
         .report(&caller, command)
         .await
         .map_err(refused(framing))?;
@@ -45,15 +37,12 @@ pub async fn report(
 
 /// `GET /v1/session/{sessionId}`.
 pub async fn read(
-    State(node): State<AppState>,
-    State(sessions): State<Arc<SessionService>>,
-    As(caller): As<Member>,
-    PathParameters(session): PathParameters<String>,
+    As(node, caller): As<Member>,
+    PathId(session): PathId<SessionId>,
     Extension(http): Extension<RequestScope>,
-) -> Result<Response, HttpRefusal> {
-    let session = SessionId::parse(&session).ok_or(Error::NotFound)?;
+) -> HttpResult {
     let limits = &node.context.config.limits;
     let memory = node.reserve(&http, limits.snapshot_bytes).await?;
-    let session = sessions.session(&caller, &session).await?;
+    let session = node.sessions.session(&caller, &session).await?;
     Ok(reserved(memory, plain(StatusCode::OK, &session)))
 }

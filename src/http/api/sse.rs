@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures_util::StreamExt as _;
@@ -15,21 +15,17 @@ use tokio_stream::wrappers::ReceiverStream;
 use uuid::Uuid;
 
 use super::auth::As;
-use super::body::{self, PathParameters};
-use super::channel;
-use super::error::HttpRefusal;
-use super::limit;
-use super::origin;
+use super::error::HttpResult;
+use super::path::PathId;
 use super::reply::AppState;
-use crate::gateway::caller::{Approver, Enforcer};
-use crate::gateway::limit::RateClass;
+use super::{channel, origin};
+use crate::gateway::caller::{Approver, Enforcer, EnforcerOrApprover};
 use crate::gateway::{ChannelCloseReason, MessageFeed, PushService};
 use crate::http::server::charged_body::HeldBytes;
 use crate::http::server::memory::{MemoryAccount, MemoryBudget};
 use crate::http::server::relay::EventStream;
 use crate::jitter::jitter;
 use crate::protocol::presence::Transport;
-use crate::wake::WakeKey;
 
 /// When a client should reconnect. Sent first, so that proxies forward the response at once.
 pub const RETRY: &str = "retry: 2000\n\n";
@@ -41,53 +37,40 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// `GET /v1/sse/approvers/{approverId}`.
 pub async fn approver(
-    State(node): State<AppState>,
-    As(caller): As<Approver>,
-    PathParameters(approver): PathParameters<String>,
+    As(node, caller): As<Approver>,
+    PathId(id): PathId<String>,
     request: Request,
-) -> Result<Response, HttpRefusal> {
-    origin::check(&node, &request)?;
-    let approver = caller.acting(Some(body::path_id("approverId", &approver)?), "approverId")?;
-    let bound = caller.bound.is_some();
-    limit::admit_identity(
-        &node,
-        RateClass::Connect,
-        &caller.origin,
-        bound,
-        approver.as_str(),
-    )?;
-    let key = WakeKey::Approver(caller.origin.tenant.clone(), approver);
-    let last = request
-        .headers()
-        .get("last-event-id")
-        .and_then(|value| value.to_str().ok());
-    let resume_after = last.and_then(|id| Uuid::try_parse(id).ok());
-    let account = node.memory.account(&caller.origin);
-    let feed = channel::open(&node, caller.origin, key, Transport::Sse, resume_after).await?;
-    Ok(streamed(&node, account, feed))
+) -> HttpResult {
+    let caller = EnforcerOrApprover::Approver(caller);
+    stream(&node, caller, "approverId", &id, request).await
 }
 
 /// `GET /v1/sse/enforcers/{enforcerId}`.
 pub async fn enforcer(
-    State(node): State<AppState>,
-    As(caller): As<Enforcer>,
-    PathParameters(enforcer): PathParameters<String>,
+    As(node, caller): As<Enforcer>,
+    PathId(id): PathId<String>,
     request: Request,
-) -> Result<Response, HttpRefusal> {
-    origin::check(&node, &request)?;
-    let enforcer = caller.acting(Some(body::path_id("enforcerId", &enforcer)?), "enforcerId")?;
-    let bound = caller.bound.is_some();
-    limit::admit_identity(
-        &node,
-        RateClass::Connect,
-        &caller.origin,
-        bound,
-        enforcer.as_str(),
-    )?;
-    let key = WakeKey::Enforcer(caller.origin.tenant.clone(), enforcer);
-    let account = node.memory.account(&caller.origin);
-    let feed = channel::open(&node, caller.origin, key, Transport::Sse, None).await?;
-    Ok(streamed(&node, account, feed))
+) -> HttpResult {
+    let caller = EnforcerOrApprover::Enforcer(caller);
+    stream(&node, caller, "enforcerId", &id, request).await
+}
+
+async fn stream(
+    node: &AppState,
+    caller: EnforcerOrApprover,
+    name: &'static str,
+    id: &str,
+    request: Request,
+) -> HttpResult {
+    origin::check(node, &request)?;
+    let key = channel::admit(node, &caller, name, id)?;
+    let last = request.headers().get("last-event-id");
+    let last = last.and_then(|value| value.to_str().ok());
+    let resume_after = last.and_then(|id| Uuid::try_parse(id).ok());
+    let origin = caller.origin().clone();
+    let account = node.memory.account(&origin);
+    let feed = channel::open(node, origin, key, Transport::Sse, resume_after).await?;
+    Ok(streamed(node, account, feed))
 }
 
 /// Feeds a stream. It runs beside the connection, so that a client that does not read cannot keep its channel.
@@ -123,10 +106,8 @@ fn streamed(node: &AppState, account: MemoryAccount, feed: MessageFeed) -> Respo
     let body = ReceiverStream::new(receiver).map(|bytes: Box<Bytes>| Ok::<_, Infallible>(*bytes));
     let mut response = Response::new(Body::from_stream(body));
     let headers = response.headers_mut();
-    headers.insert(
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("text/event-stream"),
-    );
+    let media_type = HeaderValue::from_static("text/event-stream");
+    headers.insert(header::CONTENT_TYPE, media_type);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     // hyper adds none to a stream that `relay` takes over.
     let date = httpdate::fmt_http_date(node.context.clock.now().inner().into());

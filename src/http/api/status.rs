@@ -1,46 +1,29 @@
-//! What this gateway is and takes, for anyone who asks.
+//! Version, algorithms and limits of this gateway, for anyone who asks.
 
-use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use super::auth::admit_address;
-use super::error::HttpRefusal;
+use super::auth::AdmittedAddress;
 use super::reply::{AppState, plain};
 use crate::config::Config;
-use crate::http::server::peer::PeerInfo;
 use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::error::CodeNames;
 
 /// `GET /v1/status`.
-pub async fn status(
-    State(node): State<AppState>,
-    peer: Option<Extension<PeerInfo>>,
-) -> Result<Response, HttpRefusal> {
-    if let Some(Extension(peer)) = peer {
-        admit_address(&node, peer)?;
-    }
-    let mut authentication = node.gateway.authenticator.authentication_methods();
+pub async fn status(State(node): State<AppState>, _: AdmittedAddress) -> Response {
+    let mut authentication = node.authenticator.authentication_methods();
     if node.context.config.tls.takes_certificates() {
         authentication.push("mutualTls");
     }
-    let (id, time) = (
-        node.context.node.as_str(),
-        node.context.clock.now().to_string(),
-    );
-    let answer = described(
-        &node.context.config,
-        &node.context.names,
-        &authentication,
-        id,
-        &time,
-    );
-    Ok(plain(StatusCode::OK, &answer))
+    let context = &node.context;
+    let (id, time) = (context.node.as_str(), context.clock.now().to_string());
+    let answer = described(&context.config, &context.names, &authentication, id, &time);
+    plain(StatusCode::OK, &answer)
 }
 
-/// What a node of this configuration is and takes.
+/// The status of a node with this configuration.
 pub fn described(
     config: &Config,
     names: &CodeNames,

@@ -1,4 +1,4 @@
-//! Who a credential turned out to be, for clients whose tokens come from elsewhere.
+//! The identity behind a credential, for clients whose tokens come from elsewhere.
 
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -9,7 +9,7 @@ use super::reply::plain;
 use crate::gateway::caller::Member;
 
 /// `GET /v1/whoami`.
-pub async fn read(As(caller): As<Member>) -> Response {
+pub async fn read(As(_, caller): As<Member>) -> Response {
     let origin = caller.origin();
     let mut answer = json!({ "tenantId": origin.tenant, "role": caller.role() });
     if let Some(id) = caller.bound() {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::{CONNECTION, SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
@@ -23,19 +23,13 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use self::frame_splitter::FrameSplitter;
 use self::socket::ClientSocket;
 use super::auth::As;
-use super::body;
-use super::channel;
-use super::error::HttpRefusal;
-use super::limit;
-use super::origin;
-use super::reply::AppState;
+use super::error::HttpResult;
+use super::{channel, origin, path};
 use crate::gateway::caller::EnforcerOrApprover;
 use crate::gateway::error::Error;
-use crate::gateway::limit::RateClass;
 use crate::http::server::connection_limit::ConnectionPermit;
 use crate::http::server::metered::ConnectionMeter;
 use crate::protocol::presence::Transport;
-use crate::wake::WakeKey;
 
 /// The subprotocol a browser offers beside the one that carries its token.
 pub const SUBPROTOCOL: &str = "countersign";
@@ -80,29 +74,20 @@ fn keep_only(headers: &mut HeaderMap, name: HeaderName, item: &'static str) {
 
 /// `GET /v1/ws?role=&id=`.
 pub async fn connect(
-    State(node): State<AppState>,
-    As(caller): As<EnforcerOrApprover>,
+    As(node, caller): As<EnforcerOrApprover>,
     permit: Option<Extension<Arc<ConnectionPermit>>>,
     meter: Option<Extension<Arc<ConnectionMeter>>>,
     request: Request,
-) -> Result<Response, HttpRefusal> {
+) -> HttpResult {
     origin::check(&node, &request)?;
-    let query: ConnectQuery = body::query(request.uri())?;
+    let query: ConnectQuery = path::query(request.uri())?;
     let id = query.id.as_deref().ok_or(Error::Parameter {
         name: "id",
         expected: "the id to act as (required)",
     })?;
-    let (key, origin) = match (query.role.as_deref(), &caller) {
-        (Some("enforcer"), EnforcerOrApprover::Enforcer(caller)) => {
-            let id = caller.acting(Some(body::path_id("id", id)?), "id")?;
-            let origin = caller.origin.clone();
-            (WakeKey::Enforcer(origin.tenant.clone(), id), origin)
-        }
-        (Some("approver"), EnforcerOrApprover::Approver(caller)) => {
-            let id = caller.acting(Some(body::path_id("id", id)?), "id")?;
-            let origin = caller.origin.clone();
-            (WakeKey::Approver(origin.tenant.clone(), id), origin)
-        }
+    match (query.role.as_deref(), &caller) {
+        (Some("enforcer"), EnforcerOrApprover::Enforcer(_))
+        | (Some("approver"), EnforcerOrApprover::Approver(_)) => {}
         (Some("enforcer" | "approver"), _) => {
             return Err(Error::Forbidden {
                 pointer: Some("role".into()),
@@ -117,14 +102,20 @@ pub async fn connect(
             }
             .into());
         }
-    };
-    let bound = caller.bound().is_some();
-    limit::admit_identity(&node, RateClass::Connect, &origin, bound, id)?;
+    }
+    let key = channel::admit(&node, &caller, "id", id)?;
     let (response, upgrade) = upgrade(request).ok_or(Error::Parameter {
         name: "Upgrade",
         expected: "a WebSocket handshake",
     })?;
-    let feed = channel::open(&node, origin, key, Transport::WebSocket, None).await?;
+    let feed = channel::open(
+        &node,
+        caller.origin().clone(),
+        key,
+        Transport::WebSocket,
+        None,
+    )
+    .await?;
     let limits = &node.context.config.limits;
     let limit = match caller {
         EnforcerOrApprover::Enforcer(_) => limits.artifact_bytes + limits.envelope_bytes,

@@ -1,4 +1,4 @@
-//! What is read from a client certificate. TLS, or the proxy that terminated it, has verified it.
+//! Reads client certificates. TLS, or the proxy that terminated it, has verified them.
 
 use sha2::{Digest as _, Sha256};
 use time::OffsetDateTime;

@@ -235,8 +235,8 @@ impl ConnectionService {
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut closing, mut shutting_down, mut retired) = (false, false, None);
         loop {
-            // Both are set while the connection is polled, which comes first: they need no waker of their own. What was
-            // answered before an event stream must have been written; hyper takes care of that today, without a promise.
+            // Both are set while the connection is polled, which comes first: they need no waker of their own. Answers
+            // before an event stream must have been written; hyper takes care of that today, without a promise.
             let handed_over = until(|| handover.is_filled() && meter.flushed());
             let requested = until(|| meter.requests() > 0);
             tokio::select! {

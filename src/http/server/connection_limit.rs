@@ -11,13 +11,14 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::memory::lower;
 use crate::config;
 use crate::gateway::limit::network;
 use crate::telemetry::Metrics;
 
 /// Connections beyond the limit for health checks, or a full node would be restarted.
 const HEALTH_RESERVE: usize = 16;
-/// How long such a connection may last.
+/// Lifetime of such a connection.
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[derive(Clone)]
@@ -78,11 +79,7 @@ impl ConnectionLimiter {
             return None;
         }
         let full = state.all >= self.limit;
-        let evicted = if full {
-            state.unknown.pop_first()
-        } else {
-            None
-        };
+        let evicted = full.then(|| state.unknown.pop_first()).flatten();
         if let Some((_, oldest)) = &evicted {
             oldest.cancel();
         }
@@ -137,12 +134,6 @@ impl Drop for ConnectionPermit {
         state.all -= 1;
         state.unknown.remove(&self.number);
         self.limiter.metrics.connections.add(-1.0);
-        let address = network(self.peer.ip());
-        if let Some(here) = state.by_address.get_mut(&address) {
-            *here -= 1;
-            if *here == 0 {
-                state.by_address.remove(&address);
-            }
-        }
+        lower(&mut state.by_address, &network(self.peer.ip()), 1);
     }
 }

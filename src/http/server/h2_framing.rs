@@ -11,8 +11,9 @@ const CONTINUATION: u8 = 9;
 const END_HEADERS: u8 = 4;
 
 /// Follows the frames of one connection.
+#[derive(Default)]
 pub struct FrameScanner {
-    preface_left: usize,
+    preface_read: usize,
     header: [u8; HEADER_BYTES],
     /// How much of the header was read.
     length: usize,
@@ -23,24 +24,10 @@ pub struct FrameScanner {
     ended: u64,
 }
 
-impl Default for FrameScanner {
-    fn default() -> Self {
-        Self {
-            preface_left: PREFACE_BYTES,
-            header: [0; HEADER_BYTES],
-            length: 0,
-            payload_left: 0,
-            is_data: false,
-            continues: false,
-            ended: 0,
-        }
-    }
-}
-
 impl FrameScanner {
     pub fn read(&mut self, mut bytes: &[u8]) {
-        let skipped = self.preface_left.min(bytes.len());
-        self.preface_left -= skipped;
+        let skipped = (PREFACE_BYTES - self.preface_read).min(bytes.len());
+        self.preface_read += skipped;
         bytes = bytes.get(skipped..).unwrap_or_default();
         while let Some((&byte, rest)) = bytes.split_first() {
             if self.payload_left > 0 {

@@ -151,7 +151,7 @@ impl Drop for UnreadBytes {
 
 struct TrackedBody {
     body: Body,
-    /// What the body produced and was not handed on yet.
+    /// Data of the body that was not handed on yet.
     rest: Bytes,
     pending: Arc<PendingBytes>,
 }

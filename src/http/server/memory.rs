@@ -1,8 +1,8 @@
-//! Limits the memory for bodies, messages and answers in flight and for pages of channels. It is charged to a tenant and an
-//! identity, which cannot use up what others need: the more is in use, the less each of them may have.
+//! Limits the memory for bodies, messages and answers in flight and for pages of channels. It is
+//! charged to a tenant and an identity. The more is in use, the less each of them may have.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, RandomState};
+use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -30,8 +30,8 @@ pub struct MemoryAccount {
 
 pub struct MemoryBudget {
     total: usize,
-    /// What a tenant or an identity may have however much is in use, as long as the total allows: the largest answer, or
-    /// nobody would get it.
+    /// A tenant or an identity may always have this much, if the total allows: the largest answer,
+    /// or nobody would get it.
     least: usize,
     hashes: RandomState,
     /// Held for a few instructions, never across an await.
@@ -40,23 +40,8 @@ pub struct MemoryBudget {
     metrics: Arc<Metrics>,
 }
 
-/// What has no room for more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum FullReason {
-    Node,
-    Tenant,
-    Identity,
-}
-
-impl FullReason {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Node => "node",
-            Self::Tenant => "tenant",
-            Self::Identity => "identity",
-        }
-    }
-}
+/// The party that has no room for more, as the metric names it.
+type FullParty = &'static str;
 
 #[derive(Default)]
 struct MemoryUsage {
@@ -92,16 +77,16 @@ impl MemoryBudget {
         self.usage().all
     }
 
-    /// What to reserve for an answer of at most so many bytes while it is put together: the rows and the text.
+    /// The reserve for an answer of at most so many bytes while it is put together: rows and text.
     pub fn to_build(&self, bytes: usize) -> usize {
         bytes.saturating_mul(2).min(self.least)
     }
 
     /// Counts what is refused.
-    fn allowed(&self, checked: Result<(), FullReason>) -> bool {
+    fn allowed(&self, checked: Result<(), FullParty>) -> bool {
         if let Err(full) = checked {
             let refused = &self.metrics.memory_refused;
-            refused.of([full.as_str()]).increment();
+            refused.of([full]).increment();
         }
         checked.is_ok()
     }
@@ -113,15 +98,15 @@ impl MemoryBudget {
         usage: &MemoryUsage,
         account: MemoryAccount,
         more: usize,
-    ) -> Result<(), FullReason> {
+    ) -> Result<(), FullParty> {
         let of = |held: &HashMap<u64, usize>, key| held.get(&key).copied().unwrap_or_default();
         let free = self.total.checked_sub(usage.all.saturating_add(more));
-        let free = free.ok_or(FullReason::Node)?;
+        let free = free.ok_or("node")?;
         if of(&usage.tenants, account.tenant) + more > free.max(self.least) {
-            return Err(FullReason::Tenant);
+            return Err("tenant");
         }
         if of(&usage.identities, account.identity) + more > (free / 2).max(self.least) {
-            return Err(FullReason::Identity);
+            return Err("identity");
         }
         Ok(())
     }
@@ -129,18 +114,19 @@ impl MemoryBudget {
     fn release(&self, account: MemoryAccount, bytes: usize) {
         let mut usage = self.usage();
         usage.all = usage.all.saturating_sub(bytes);
-        take(&mut usage.tenants, account.tenant, bytes);
-        take(&mut usage.identities, account.identity, bytes);
+        lower(&mut usage.tenants, &account.tenant, bytes);
+        lower(&mut usage.identities, &account.identity, bytes);
         drop(usage);
         self.released.notify_waiters();
     }
 }
 
-fn take(held: &mut HashMap<u64, usize>, key: u64, bytes: usize) {
-    if let Some(own) = held.get_mut(&key) {
-        *own = own.saturating_sub(bytes);
-        if *own == 0 {
-            held.remove(&key);
+/// Lowers a count, and removes it at zero.
+pub fn lower<K: Hash + Eq>(counts: &mut HashMap<K, usize>, key: &K, by: usize) {
+    if let Some(count) = counts.get_mut(key) {
+        *count = count.saturating_sub(by);
+        if *count == 0 {
+            counts.remove(key);
         }
     }
 }
@@ -153,7 +139,7 @@ impl MemoryUsage {
     }
 }
 
-/// What one body, message, answer or page holds, released when dropped.
+/// The memory of one body, message, answer or page, released when dropped.
 pub struct MemoryPermit {
     budget: Arc<MemoryBudget>,
     account: MemoryAccount,
@@ -175,7 +161,7 @@ impl MemoryPermit {
         bytes <= self.bytes
     }
 
-    fn try_add(&mut self, more: usize) -> Result<(), FullReason> {
+    fn try_add(&mut self, more: usize) -> Result<(), FullParty> {
         let mut usage = self.budget.usage();
         self.budget.check(&usage, self.account, more)?;
         usage.add(self.account, more);
@@ -226,7 +212,7 @@ impl MemoryPermit {
         self.bytes = bytes;
     }
 
-    /// What is held, in a permit of its own.
+    /// Moves everything held to a permit of its own.
     #[must_use]
     pub fn take(&mut self) -> Self {
         let mut taken = Self::new(&self.budget, self.account);

@@ -16,13 +16,11 @@ use super::h2_framing::FrameScanner;
 use super::http_version::HttpVersion;
 use super::relay::EventStream;
 
-/// No frame of HTTP/2 is unfinished.
-const FINISHED: u64 = u64::MAX;
-
-/// What a connection has done so far.
+/// The counters of one connection.
+#[derive(Default)]
 pub struct ConnectionMeter {
     bytes: AtomicU64,
-    /// The number of the HTTP/2 frame that has begun and not ended, or [`FINISHED`].
+    /// One more than the number of the HTTP/2 frame that has begun and not ended; 0 for no frame.
     frame: AtomicU64,
     /// Whether HTTP/1 has given way to another protocol.
     upgraded: AtomicBool,
@@ -36,26 +34,10 @@ pub struct ConnectionMeter {
     event_stream: OnceLock<EventStream>,
 }
 
-impl Default for ConnectionMeter {
-    fn default() -> Self {
-        Self {
-            bytes: AtomicU64::default(),
-            frame: AtomicU64::new(FINISHED),
-            upgraded: AtomicBool::default(),
-            requests: AtomicU64::default(),
-            in_flight: AtomicUsize::default(),
-            unflushed: AtomicBool::default(),
-            free: AtomicUsize::default(),
-            event_stream: OnceLock::default(),
-        }
-    }
-}
-
 impl ConnectionMeter {
     /// The number of the HTTP/2 frame that has begun and not ended.
     pub fn unfinished_frame(&self) -> Option<u64> {
-        let frame = self.frame.load(Ordering::Relaxed);
-        (frame != FINISHED).then_some(frame)
+        self.frame.load(Ordering::Relaxed).checked_sub(1)
     }
 
     pub fn upgrade(&self) {
@@ -126,7 +108,7 @@ impl Drop for InFlight {
 /// How slowly a peer may read.
 #[derive(Clone, Copy)]
 pub struct ReadPace {
-    /// How long it may read nothing.
+    /// It may read nothing for this time.
     pub pause: Duration,
     /// Bytes a second that it must read beside such pauses. 0 for any number: then each pause counts for itself.
     pub rate: u64,
@@ -138,7 +120,7 @@ impl ReadPace {
         if bytes == 0 {
             return Duration::ZERO;
         }
-        // Whoever reads anything at all has made good for its pauses, if no rate is wanted.
+        // Without a rate, a peer that reads anything has made good for its pauses.
         let time = bytes.saturating_mul(1_000_000).checked_div(self.rate);
         Duration::from_micros(time.unwrap_or(u64::MAX))
     }
@@ -199,7 +181,7 @@ impl<S> MeteredStream<S> {
             }
             ConnectionScanner::Http2(scanner) => {
                 scanner.read(bytes);
-                let frame = scanner.unfinished().unwrap_or(FINISHED);
+                let frame = scanner.unfinished().map_or(0, |frame| frame + 1);
                 self.meter.frame.store(frame, Ordering::Relaxed);
             }
         }
@@ -271,7 +253,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for MeteredStream<S> {
         let polled = Pin::new(&mut self.stream).poll_flush(cx);
         if polled.is_ready() {
             self.meter.unflushed.store(false, Ordering::Relaxed);
-            // What comes next is another answer.
+            // Next comes another answer.
             self.waited = Duration::ZERO;
             self.stalled = None;
         }

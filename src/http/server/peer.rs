@@ -1,4 +1,4 @@
-//! What is known of a request's sender before its credential is read. It travels in the request's extensions.
+//! Facts about a request's sender before its credential is read. They travel in the request's extensions.
 
 use std::net::IpAddr;
 

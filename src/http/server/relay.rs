@@ -1,5 +1,5 @@
 //! Writes event streams over HTTP/1, taken over from hyper when their response begins. By hand, because hyper keeps 16 KiB
-//! of buffers for as long as a response lasts, and these last for days. What is left of the protocol is a head and chunks.
+//! of buffers for as long as a response lasts, and these last for days. This needs only a head and chunks of the protocol.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

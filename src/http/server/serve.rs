@@ -24,14 +24,15 @@ use crate::telemetry::Metrics;
 
 /// How long a peer may leave TCP segments unacknowledged before it counts as gone.
 const PEER_TIMEOUT: Duration = Duration::from_secs(30);
-/// What the kernel keeps of a response beyond what is in flight. With more, a slow reader would have to read megabytes
-/// before the node notices that it reads.
+/// Bytes of a response that the kernel keeps beyond those in flight. With more, a slow reader would
+/// have to read megabytes before the node notices that it reads.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 64 << 10;
 /// HTTP/2 streams of one connection.
 const MAX_STREAMS: u32 = 100;
-/// What an HTTP/2 peer may send before it is read: of one stream, and in all. hyper's default is 1 MiB each, which a
-/// connection could hold without a permit; and one stream could keep the others from sending.
+/// Bytes that an HTTP/2 peer may send before they are read: on one stream, and in all. hyper's
+/// default is 1 MiB each, which a connection could hold without a permit, and one stream could keep
+/// the others from sending.
 const STREAM_WINDOW: u32 = 128 << 10;
 const CONNECTION_WINDOW: u32 = 256 << 10;
 /// Pause when the process is out of file descriptors, until connections have ended.

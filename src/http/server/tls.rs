@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use rustls::crypto::{CryptoProvider, ring};
-use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer, UnixTime};
 use rustls::server::{NoServerSessionStorage, VerifierBuilderError, WebPkiClientVerifier};
 use rustls::version::{TLS12, TLS13};
@@ -62,7 +62,7 @@ impl TlsListener {
 
     /// Reads the files again and again. Connections keep the configuration they began with.
     async fn reload(self: Arc<Self>, mut seen: [u8; 32], every: Duration, metrics: Arc<Metrics>) {
-        // What is wrong with the files last read, and what was last logged about it.
+        // The fault of the files last read, and the fault last logged.
         let (mut fault, mut logged) = (None, None);
         let mut was_stale = false;
         loop {
@@ -140,10 +140,19 @@ pub fn certificates(
     key: &'static str,
     pem: &[u8],
 ) -> Result<Vec<CertificateDer<'static>>, ConfigError> {
-    let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    pem_items(key, pem, "there is no certificate in it")
+}
+
+/// The items of one kind in a PEM file, which must have one.
+fn pem_items<T: PemObject>(
+    key: &'static str,
+    pem: &[u8],
+    missing: &str,
+) -> Result<Vec<T>, ConfigError> {
+    let found = T::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
     match found {
         Ok(found) if !found.is_empty() => Ok(found),
-        Ok(_) => Err(unusable(key, &"there is no certificate in it")),
+        Ok(_) => Err(unusable(key, &missing)),
         Err(error) => Err(unusable(key, &error)),
     }
 }
@@ -215,19 +224,14 @@ impl TlsFiles {
         let Some(pem) = &self.revocations else {
             return Ok(Vec::new());
         };
-        let lists =
-            CertificateRevocationListDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
-        match lists {
-            Ok(lists) if !lists.is_empty() => Ok(lists),
-            Ok(_) => Err(unusable(
-                "tls.client_crl_file",
-                &"there is no revocation list in it",
-            )),
-            Err(error) => Err(unusable("tls.client_crl_file", &error)),
-        }
+        pem_items(
+            "tls.client_crl_file",
+            pem,
+            "there is no revocation list in it",
+        )
     }
 
-    /// Whether a revocation list is past its next update. What cannot be read is found elsewhere.
+    /// Whether a revocation list is past its next update. Building finds lists that cannot be read.
     fn has_stale_list(&self, now: UnixTime) -> bool {
         let lists = self.revocation_lists().unwrap_or_default();
         lists.iter().any(|list| {

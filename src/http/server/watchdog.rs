@@ -58,16 +58,33 @@ pub struct ConnectionWatchdog {
     /// Present for HTTP/2.
     stalls: Option<Arc<StallTracker>>,
     timeouts: PeerTimeouts,
-    /// Since when no HTTP/2 stream has been open, and how many requests there had been.
-    idle: Option<(Instant, u64)>,
+    /// The number of requests while no HTTP/2 stream is open.
+    idle: UnchangedNumber,
     /// Bytes and requests when the connection was last seen between two requests.
     between: Option<(u64, u64)>,
     /// Since when bytes have been arriving that do not make a request.
     headers_began: Option<Instant>,
-    /// Since when an HTTP/2 frame has been unfinished, and which.
-    frame: Option<(Instant, u64)>,
-    /// Since when an answer has been written over HTTP/1, and to which request.
-    writing: Option<(Instant, u64)>,
+    /// The HTTP/2 frame that is unfinished.
+    frame: UnchangedNumber,
+    /// The request over HTTP/1 whose answer is being written.
+    writing: UnchangedNumber,
+}
+
+/// A number, and since when it has been the same.
+#[derive(Default)]
+struct UnchangedNumber(Option<(Instant, u64)>);
+
+impl UnchangedNumber {
+    /// How long the number has been the same; no time if there is no number.
+    fn age(&mut self, number: Option<u64>) -> Duration {
+        match (self.0, number) {
+            (Some((since, seen)), Some(number)) if seen == number => since.elapsed(),
+            _ => {
+                self.0 = number.map(|number| (Instant::now(), number));
+                Duration::ZERO
+            }
+        }
+    }
 }
 
 impl ConnectionWatchdog {
@@ -80,11 +97,11 @@ impl ConnectionWatchdog {
             meter: Arc::clone(meter),
             stalls: stalls.cloned(),
             timeouts,
-            idle: None,
+            idle: UnchangedNumber::default(),
             between: Some((0, 0)),
             headers_began: None,
-            frame: None,
-            writing: None,
+            frame: UnchangedNumber::default(),
+            writing: UnchangedNumber::default(),
         }
     }
 
@@ -112,48 +129,22 @@ impl ConnectionWatchdog {
 
     /// Whether one answer has been under way for too long. An event stream is flushed now and then.
     fn answer_overdue(&mut self) -> bool {
-        if self.meter.flushed() {
-            self.writing = None;
-            return false;
-        }
-        let requests = self.meter.requests();
-        let (since, _) = match self.writing {
-            Some(writing) if writing.1 == requests => writing,
-            _ => *self.writing.insert((Instant::now(), requests)),
-        };
-        since.elapsed() > self.timeouts.answer
+        let answered = (!self.meter.flushed()).then(|| self.meter.requests());
+        self.writing.age(answered) > self.timeouts.answer
     }
 
     /// Whether one frame of HTTP/2, or one block of headers, has been arriving for too long.
     fn frame_overdue(&mut self) -> bool {
         // The protocol library does not read on while it cannot write.
-        let unfinished = self
-            .meter
-            .unfinished_frame()
-            .filter(|_| self.meter.flushed());
-        match (self.frame, unfinished) {
-            (Some((since, seen)), Some(frame)) if seen == frame => {
-                since.elapsed() > self.timeouts.headers
-            }
-            _ => {
-                self.frame = unfinished.map(|frame| (Instant::now(), frame));
-                false
-            }
-        }
+        let unfinished = self.meter.unfinished_frame();
+        let unfinished = unfinished.filter(|_| self.meter.flushed());
+        self.frame.age(unfinished) > self.timeouts.headers
     }
 
     fn check_idle(&mut self) -> WatchdogVerdict {
-        if self.meter.in_flight() > 0 {
-            self.idle = None;
-            return WatchdogVerdict::Keep;
-        }
         // A request may have come and gone between two checks.
-        let requests = self.meter.requests();
-        let (since, _) = match self.idle {
-            Some(idle) if idle.1 == requests => idle,
-            _ => *self.idle.insert((Instant::now(), requests)),
-        };
-        if since.elapsed() > self.timeouts.idle {
+        let idle = (self.meter.in_flight() == 0).then(|| self.meter.requests());
+        if self.idle.age(idle) > self.timeouts.idle {
             WatchdogVerdict::Retire
         } else {
             WatchdogVerdict::Keep

@@ -34,7 +34,7 @@ pub struct FrameSplitter<S> {
     rest: Option<FrameRest>,
 }
 
-/// What is left of a large frame after the current fragment.
+/// The rest of a large frame after the current fragment.
 #[derive(Clone, Copy)]
 struct FrameRest {
     bytes: u64,

@@ -34,7 +34,7 @@ const FRAGMENT: usize = 8 << 10;
 /// How long a closing handshake may take, and how much is read meanwhile.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 const CLOSE_BYTES: u64 = 64 << 10;
-/// What a ping says while nothing will come.
+/// The payload of a ping while nothing will come.
 const CUT_OFF: &[u8] = b"the database is unavailable";
 /// Pause after the database was unavailable.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -52,6 +52,7 @@ pub struct ClientSocket {
     socket: FramedStream,
     feed: MessageFeed,
     caller: EnforcerOrApprover,
+    send_timeout: Duration,
     last_received: Instant,
     active: bool,
     partial: PartialMessage,
@@ -74,6 +75,7 @@ impl ClientSocket {
             _permit: permit,
             partial: PartialMessage::new(meter, memory),
             account,
+            send_timeout: Duration::from_secs(node.context.config.push.send_timeout_seconds),
             node,
             socket,
             feed,
@@ -92,10 +94,10 @@ impl ClientSocket {
     async fn close(self, ended: SocketEnd) {
         // The channel is given up first, so that others get what is left.
         let Self {
-            node,
             mut socket,
             feed,
             partial,
+            send_timeout,
             ..
         } = self;
         drop(feed);
@@ -104,8 +106,7 @@ impl ClientSocket {
                 code,
                 reason: reason.into(),
             }));
-            let time_limit = Duration::from_secs(node.context.config.push.send_timeout_seconds);
-            let _gone = timeout(time_limit, socket.send(frame)).await;
+            let _gone = timeout(send_timeout, socket.send(frame)).await;
         }
         // Input left unread would reset the connection before the peer has read the close frame.
         let reading = async {
@@ -187,7 +188,6 @@ impl ClientSocket {
 
     /// Sends a text, in fragments if it is large. A peer that is too slow is closed, and catches up when it reconnects.
     async fn send_text(&mut self, text: String) -> Result<(), SocketEnd> {
-        let time_limit = Duration::from_secs(self.node.context.config.push.send_timeout_seconds);
         let mut rest = Bytes::from(text);
         let socket = &mut self.socket;
         let sending = async {
@@ -200,21 +200,19 @@ impl ClientSocket {
             let last = Frame::message(rest, OpCode::Data(data), true);
             socket.send(Message::Frame(last)).await
         };
-        let sent = timeout(time_limit, sending).await;
+        let sent = timeout(self.send_timeout, sending).await;
         self.check_sent(&sent)
     }
 
     /// Sends a control frame, within the same time.
     async fn send(&mut self, message: Message) -> Result<(), SocketEnd> {
-        let time_limit = Duration::from_secs(self.node.context.config.push.send_timeout_seconds);
-        let sent = timeout(time_limit, self.socket.send(message)).await;
+        let sent = timeout(self.send_timeout, self.socket.send(message)).await;
         self.check_sent(&sent)
     }
 
     /// Writes what is buffered, within the same time.
     async fn flush(&mut self) -> Result<(), SocketEnd> {
-        let time_limit = Duration::from_secs(self.node.context.config.push.send_timeout_seconds);
-        let sent = timeout(time_limit, self.socket.flush()).await;
+        let sent = timeout(self.send_timeout, self.socket.flush()).await;
         self.check_sent(&sent)
     }
 
@@ -301,31 +299,23 @@ impl ClientSocket {
 }
 
 fn close_frame(closing: ChannelCloseReason) -> SocketEnd {
-    match closing {
-        ChannelCloseReason::Drain => {
-            SocketEnd::Close(CloseCode::Away, "the node is stopping; reconnect")
-        }
-        ChannelCloseReason::LeaseLost => SocketEnd::Close(
+    use ChannelCloseReason as Reason;
+    let (code, reason) = match closing {
+        Reason::Drain => (CloseCode::Away, "the node is stopping; reconnect"),
+        Reason::LeaseLost => (
             CloseCode::Away,
             "the node does not reach the database; reconnect",
         ),
-        ChannelCloseReason::Slow => {
-            SocketEnd::Close(CloseCode::Again, "too slow; reconnect and catch up")
-        }
-        ChannelCloseReason::Silent => SocketEnd::Close(CloseCode::Away, "silent for too long"),
-        ChannelCloseReason::Unfinished => {
-            SocketEnd::Close(CloseCode::Policy, "the message took too long")
-        }
-        ChannelCloseReason::Full => {
-            SocketEnd::Close(CloseCode::Again, "no memory for the message; try again")
-        }
-        ChannelCloseReason::TooBig => SocketEnd::Close(CloseCode::Size, "the message is too big"),
-        ChannelCloseReason::Credential => {
-            SocketEnd::Close(CloseCode::Policy, "the credential has ended")
-        }
-        ChannelCloseReason::Replaced => SocketEnd::Close(
+        Reason::Slow => (CloseCode::Again, "too slow; reconnect and catch up"),
+        Reason::Silent => (CloseCode::Away, "silent for too long"),
+        Reason::Unfinished => (CloseCode::Policy, "the message took too long"),
+        Reason::Full => (CloseCode::Again, "no memory for the message; try again"),
+        Reason::TooBig => (CloseCode::Size, "the message is too big"),
+        Reason::Credential => (CloseCode::Policy, "the credential has ended"),
+        Reason::Replaced => (
             CloseCode::Policy,
             "too many channels of this identity; this was the oldest",
         ),
-    }
+    };
+    SocketEnd::Close(code, reason)
 }
