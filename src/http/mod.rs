@@ -1,5 +1,5 @@
-//! The HTTP transport: it parses requests, calls the gateway and prints responses. All routes are listed here; rules about
-//! exchanges are in `gateway`.
+//! The HTTP transport: it parses requests, calls the gateway and prints responses. All routes are
+//! listed here; rules about exchanges are in `gateway`.
 
 pub mod api;
 pub mod server;

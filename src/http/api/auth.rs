@@ -20,7 +20,7 @@ use crate::gateway::error::Error;
 use crate::http::server::connection_limit::ConnectionPermit;
 use crate::http::server::peer::PeerInfo;
 
-/// How long a credential counts as checked. A revocation reaches every node's cache in less than 3 s.
+/// A credential counts as checked for this time. A revocation reaches all caches within 3 s.
 const RECHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The node, and a caller of the role `R`.
@@ -96,8 +96,7 @@ pub async fn while_authenticated<T>(
     }
 }
 
-/// Counts a call by the address it comes from. A plain connection is one of this machine, perhaps a proxy's: its address
-/// says nothing.
+/// Counts a call by its address. That of a plain connection says nothing: it may be a proxy's.
 pub fn admit_address(node: &AppState, peer: PeerInfo) -> Result<(), Error> {
     if peer.encrypted {
         node.limiter.admit_address(peer.address)?;
@@ -120,7 +119,7 @@ impl FromRequestParts<AppState> for AdmittedAddress {
     }
 }
 
-/// Refuses two of a header that says who calls or whom: a proxy might believe one, and the node the other.
+/// Refuses two of a header that says who calls: a proxy might believe one, the node the other.
 fn refuse_repeated(headers: &HeaderMap) -> Result<(), TransportError> {
     let repeated = ["Authorization", "X-API-Key", "Host"]
         .into_iter()
@@ -128,13 +127,14 @@ fn refuse_repeated(headers: &HeaderMap) -> Result<(), TransportError> {
     repeated.map_or(Ok(()), |name| Err(TransportError::RepeatedHeader(name)))
 }
 
-/// A header's text. Characters beyond ASCII are in no credential, but in a placeholder such as `csk_…`, which gets a hint.
+/// A header's text. A placeholder such as `csk_…` is not ASCII, and gets a hint.
 fn text(value: &HeaderValue) -> Option<&str> {
     std::str::from_utf8(value.as_bytes()).ok()
 }
 
-/// The credential of a request: a bearer token, an id and secret, an API key in its own header, or, from a browser that cannot
-/// set headers on a WebSocket, one of the subprotocols it offers. A certificate counts only if there is none of these.
+/// The credential of a request: a bearer token, an id and secret, an API key in its own header, or,
+/// from a browser that cannot set headers on a WebSocket, one of the subprotocols it offers. A
+/// certificate counts only if there is none of these.
 fn presented(parts: &Parts) -> Option<PresentedCredential<'_>> {
     if let Some(value) = parts.headers.get(AUTHORIZATION) {
         let (scheme, token) = text(value)?.split_once(' ')?;

@@ -71,8 +71,8 @@ impl Deref for ReceivedRequest {
     }
 }
 
-/// Reads a body whole, if it comes fast enough. It acquires memory as it arrives: announcing a size reserves nothing, and
-/// many at once cannot use up the memory.
+/// Reads a body whole, if it comes fast enough. It acquires memory as it arrives: announcing a size
+/// reserves nothing, and many at once cannot use up the memory.
 async fn whole(
     config: &config::Server,
     mut body: Body,
@@ -193,7 +193,7 @@ pub async fn read_as<T, E: Into<Error>>(
     Ok(parse(&document).map_err(Into::into)?)
 }
 
-/// Parses a body and reads a command from it. A refusal names the exchange that the envelope is about, if it says so.
+/// Reads a command from a body. A refusal names the exchange that the envelope is about.
 pub fn parsed<T>(
     bytes: &[u8],
     read: impl FnOnce(&json::JsonNode<'_>) -> Result<T, Error>,

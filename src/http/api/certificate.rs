@@ -1,4 +1,4 @@
-//! Client certificates as credentials: an administrator issues a code, and the certificate's holder binds it with that.
+//! Client certificates as credentials: the holder of a certificate binds it with a code.
 
 use axum::Extension;
 use axum::extract::{Request, State};
@@ -29,7 +29,7 @@ pub async fn issue_code(
     Ok(plain(StatusCode::CREATED, &answer))
 }
 
-/// `POST /platform/v1/certificates`. The certificate identifies the caller; any other credential is ignored.
+/// `POST /platform/v1/certificates`. The certificate identifies the caller, nothing else does.
 pub async fn bind(
     State(node): State<AppState>,
     peer: Option<Extension<PeerInfo>>,

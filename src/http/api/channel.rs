@@ -41,7 +41,7 @@ pub fn admit(
     Ok(key)
 }
 
-/// Opens a channel for `key` and returns its feed. An approver's feed starts near `resume_after`, if that is given.
+/// Opens a channel for `key`. An approver's feed starts near `resume_after`, if that is given.
 pub async fn open(
     node: &AppState,
     origin: CallerIdentity,
@@ -68,14 +68,14 @@ pub async fn open(
     .await
 }
 
-/// The next few messages of a feed, with the memory that they take; an error if the account may have no more now.
+/// The next few messages of a feed, with their memory; an error if there is no memory now.
 pub async fn next_page(
     feed: &mut MessageFeed,
     budget: &Arc<MemoryBudget>,
     account: MemoryAccount,
 ) -> Result<(Vec<PushService>, MemoryPermit), Error> {
     let mut memory = MemoryPermit::new(budget, account);
-    // Before the page is read, as far as its size is known. A caller over its share gets nothing more.
+    // Before the page is read, as far as its size is known.
     if !memory.try_grow(feed.next_page_bytes().max(1)) {
         return Err(Error::Unavailable);
     }

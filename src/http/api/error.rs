@@ -1,4 +1,4 @@
-//! Refusals as HTTP: those that only the transport makes, and the headers and pointers that depend on the caller.
+//! Refusals as HTTP: those of the transport, and headers and pointers that depend on the caller.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -50,7 +50,7 @@ impl TransportError {
     }
 }
 
-/// A refusal on its way out. The route it leaves through decides whether it is printed as an envelope or as plain JSON.
+/// A refusal on its way out. Its route prints it as an envelope or as plain JSON.
 #[derive(Debug, Clone)]
 pub struct HttpRefusal {
     /// Boxed to keep results small.

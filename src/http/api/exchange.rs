@@ -1,4 +1,4 @@
-//! Exchanges over REST: parses requests, calls the use cases and prints answers. It holds no rule about exchanges.
+//! Exchanges over REST. It holds no rule about exchanges.
 
 use axum::extract::Request;
 use axum::http::StatusCode;

@@ -1,4 +1,4 @@
-//! Frames of a WebSocket: which call each one is, and the answer as an envelope that names the frame.
+//! Frames of a WebSocket: the call that each one makes, and the answer that names the frame.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -46,7 +46,7 @@ enum FrameCall {
     Nothing,
 }
 
-/// The answer to a frame on the channel of `key`, if there is one: that of REST, with `trace.inReplyTo`.
+/// The answer to a frame on the channel of `key`, if any: that of REST, with `trace.inReplyTo`.
 pub async fn answer(
     node: &AppState,
     caller: &EnforcerOrApprover,
@@ -167,7 +167,7 @@ fn admit_any(node: &AppState, caller: &EnforcerOrApprover, key: &WakeKey) -> Res
     limit::admit_identity(node, RateClass::Read, caller.origin(), bound, id)
 }
 
-/// Counts a frame by the id that the credential is bound to. Otherwise as a whole, and later by the id in the frame.
+/// Counts a frame by the id that the credential is bound to, otherwise by its tenant.
 fn admit(node: &AppState, caller: &EnforcerOrApprover, kind: RateClass) -> Result<(), Error> {
     match caller.bound() {
         Some(id) => node.limiter.admit(kind, caller.origin(), Some(id)),

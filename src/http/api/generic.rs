@@ -1,4 +1,4 @@
-//! The generic endpoints: the bare object or either Envelope in, plain JSON out. The use cases are those of `exchange`.
+//! The generic endpoints: the bare object or either Envelope in, plain JSON out.
 
 use axum::extract::Request;
 use axum::http::StatusCode;

@@ -35,7 +35,7 @@ fn read(document: &JsonNode<'_>) -> Result<(Option<TenantId>, InvitationRequest)
     Ok((tenant, request))
 }
 
-/// Where the page is. The `Host` header is ignored: a caller could choose it, and so receive the code.
+/// The address of the page. A caller could choose the `Host` header, and so receive the code.
 fn page(node: &AppState) -> String {
     let config = &node.context.config;
     match config.page.url.as_str() {

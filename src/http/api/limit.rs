@@ -1,5 +1,6 @@
-//! Counts calls against the rate limits: by the credential's own id or the one in the path before the body is read; for
-//! credentials that may act as any id, as a whole too, and by the id in the body once that is known.
+//! Counts calls against the rate limits: by the credential's own id or the one in the path before
+//! the body is read; for credentials that may act as any id, as a whole too, and by the id in the
+//! body once that is known.
 
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams};
 use axum::http::Method;
@@ -77,8 +78,8 @@ pub async fn admit(node: &AppState, parts: &mut Parts, caller: &Caller) -> Resul
     node.limiter.admit(kind, origin, bound)
 }
 
-/// Counts a call of a credential that may act as any id: by the id it names, and as a whole, or it could name another id
-/// each time. The id first: one that is used up must not use up the others.
+/// Counts a call of a credential that may act as any id: by the id it names, and as a whole, or it
+/// could name another id each time. The id first: one that is used up must not use up the others.
 fn admit_unbound(
     node: &AppState,
     kind: RateClass,
@@ -103,8 +104,8 @@ pub fn admit_identity(
     admit_unbound(node, kind, origin, Some(id))
 }
 
-/// Refuses a credential that is bound to one id and names another in the path. This comes before the limits: a call that is
-/// not allowed at all must not be told to wait.
+/// Refuses a credential that is bound to one id and names another in the path. This comes before
+/// the limits: a call that is not allowed at all must not be told to wait.
 pub async fn own_path(node: &AppState, parts: &mut Parts, caller: &Caller) -> Result<(), Error> {
     let Some((_, Some(_))) = identity(caller) else {
         return Ok(());
@@ -122,7 +123,7 @@ pub async fn own_path(node: &AppState, parts: &mut Parts, caller: &Caller) -> Re
     }
 }
 
-/// The id in the path, if it is of the caller's own kind. An enforcer that names an approver does not act as it.
+/// The id in the path, if it is of the caller's own kind: the caller acts as it.
 async fn path_id(node: &AppState, parts: &mut Parts, caller: &Caller) -> Option<String> {
     let own = match caller {
         Caller::Enforcer(_) => "enforcerId",

@@ -1,6 +1,6 @@
-//! The handlers of the API, by subject, and the layers around them. A handler reads a request, calls one use case of the gateway
-//! and prints the answer; it holds no rule about exchanges.
-//! Bodies are read within their limits, callers are authenticated first, and every refusal has the framing of its route.
+//! The handlers, by subject, and the layers around them. They hold no rule about exchanges.
+//! A handler authenticates the caller, reads the request within its limits, and calls one use case.
+//! Every refusal has the framing of its route: an Envelope, or plain JSON.
 
 pub(super) mod audit;
 mod auth;

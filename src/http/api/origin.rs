@@ -1,6 +1,6 @@
-//! Cross-origin requests of browsers. Listed origins (`server.origins`) may read responses (CORS). The node's own pages
-//! need no listing. Other origins may change nothing, since a browser adds client certificates and Basic credentials by
-//! itself, whatever page asks.
+//! Cross-origin requests of browsers. Listed origins (`server.origins`) may read responses (CORS).
+//! The node's own pages need no listing. Other origins may change nothing, since a browser adds
+//! client certificates and Basic credentials by itself, whatever page asks.
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{
@@ -26,7 +26,7 @@ const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
 const RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static(
     "ETag, Retry-After, RateLimit, RateLimit-Policy, Idempotency-Replayed, Countersign-Warning, Exchange-State, WWW-Authenticate, Allow, X-Request-Id",
 );
-/// How long a browser may cache a preflight, in seconds: a changed list takes effect within the hour.
+/// Seconds that a browser may cache a preflight: a changed list takes effect within the hour.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("3600");
 
 /// Refuses browsers from elsewhere. A request without `Origin` is no browser's.
@@ -44,7 +44,7 @@ fn is_listed(node: &AppState, origin: &HeaderValue) -> bool {
     origins.iter().any(|listed| origin == listed.as_str())
 }
 
-/// Whether the page came from the host that the request goes to: the node, or a proxy in front of it.
+/// Whether the page came from the host that the request goes to: the node, or its proxy.
 fn is_same_host(request: &Request, origin: &HeaderValue) -> bool {
     let headers = request.headers();
     let host = headers.get(HOST).and_then(|host| host.to_str().ok());
@@ -81,8 +81,8 @@ pub async fn refuse_foreign(
     next.run(request).await
 }
 
-/// Lets pages of listed origins call and read responses, refusals included. Never with credentials that a browser adds by
-/// itself: a page sends a token of its own.
+/// Lets pages of listed origins call and read responses, refusals included. Never with credentials
+/// that a browser adds by itself: a page sends a token of its own.
 pub async fn share(State(node): State<AppState>, request: Request, next: Next) -> Response {
     if node.context.config.server.origins.is_empty() {
         return next.run(request).await;

@@ -48,8 +48,8 @@ pub async fn fixed(
     respond(&node, file, ASK_AGAIN, &headers)
 }
 
-/// `GET /page/{version}/{file}`. It does not count against the rate of an address: a browser asks for all files at once, many
-/// browsers may share an address, and a refusal would cost as much as the file.
+/// `GET /page/{version}/{file}`. It does not count against the rate of an address: a browser asks
+/// for all files at once, and a refusal would cost as much as the file.
 pub async fn versioned(State(node): State<AppState>, uri: Uri, headers: HeaderMap) -> HttpResult {
     let page = page();
     let file = uri

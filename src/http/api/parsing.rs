@@ -1,5 +1,5 @@
-//! Parses large bodies apart from the runtime's workers, and few at a time: what takes long to parse delays no other call, and
-//! one tenant's bodies wait for each other and not for those of another.
+//! Parses large bodies apart from the runtime's workers, and few at a time, so that they delay no
+//! other call. One tenant's bodies do not wait for those of another.
 
 use std::num::NonZero;
 use std::thread::available_parallelism;

@@ -1,4 +1,4 @@
-//! Prompts over REST, in any framing: sent by approvers and administrators, acknowledged by the enforcer.
+//! Prompts over REST, in any framing: from approvers and administrators, to enforcers.
 
 use axum::extract::Request;
 use axum::http::{StatusCode, Uri};

@@ -134,7 +134,7 @@ impl AppState {
             return response;
         };
         let length = length(&response);
-        // A connection of HTTP/1 writes one answer at a time, and an answer to nobody in particular is not a large one.
+        // HTTP/1 writes one answer at a time, and an answer to an unknown caller is small.
         let free = if asked.multiplexed { 0 } else { FREE_BYTES };
         if length <= free
             || scope.account().is_none()
@@ -264,8 +264,7 @@ fn typed(status: StatusCode, media_type: &str, text: Bytes) -> Response {
     response
 }
 
-/// Runs each call to its end, even if the client hangs up meanwhile: a database call that is dropped halfway costs its
-/// connection.
+/// Runs each call to its end: a database call that is dropped halfway costs its connection.
 pub async fn run_to_end(State(node): State<AppState>, request: Request, next: Next) -> Response {
     let call = next.run(request);
     let ended = node.finish(async move { Ok(call.await) }).await;

@@ -24,7 +24,7 @@ impl RequestScope {
         }))
     }
 
-    /// The request's id: in its log line, its response, and every envelope that is about no exchange.
+    /// The request's id: in its log line, its response, and envelopes that are about no exchange.
     pub fn id(&self) -> &str {
         &self.0.id
     }

@@ -1,4 +1,4 @@
-//! Channels as server-sent events. Pages are read from the database as the client reads; there is no queue per client.
+//! Channels as server-sent events. Pages are read as the client reads; it has no queue.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -73,7 +73,7 @@ async fn stream(
     Ok(streamed(node, account, feed))
 }
 
-/// Feeds a stream. It runs beside the connection, so that a client that does not read cannot keep its channel.
+/// Feeds a stream beside the connection: a client that does not read cannot keep its channel.
 struct StreamWriter {
     feed: MessageFeed,
     memory: Arc<MemoryBudget>,
@@ -126,8 +126,8 @@ impl StreamWriter {
     async fn run(mut self) {
         if let Err(Some(closing)) = self.write().await {
             self.feed.channel().note_closing(closing);
-            // A stopping node waits for its clients. Any other channel is over: what was not read is sent again over the
-            // next one, and must not keep memory until then.
+            // A stopping node waits for its clients. Any other channel is over: what was not read
+            // is sent again over the next one, and must not keep memory until then.
             if closing != ChannelCloseReason::Drain {
                 self.events.abort();
             }
@@ -141,8 +141,8 @@ impl StreamWriter {
         loop {
             let ready = {
                 let (closing, ready) = self.feed.closed_or_ready();
-                // In this order: a channel that is to be closed sends nothing more, and pings are sent even if every page
-                // fails.
+                // In this order: a closed channel sends nothing more, and pings are sent in any
+                // case.
                 tokio::select! {
                     biased;
                     closing = closing => return Err(Some(closing)),
@@ -195,8 +195,8 @@ impl StreamWriter {
     }
 }
 
-/// Messages as events. Their texts are moved out, so that a page is not held twice. An event cannot carry a carriage return:
-/// one between JSON tokens becomes a line feed.
+/// Messages as events. Their texts are moved out, so that a page is not held twice. An event cannot
+/// carry a carriage return: one between JSON tokens becomes a line feed.
 fn events(page: &mut [PushService]) -> String {
     const FRAMING: usize = 160;
     let size = page.iter().map(|push| push.text.len() + FRAMING).sum();

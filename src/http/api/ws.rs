@@ -1,5 +1,5 @@
-//! Channels over WebSocket: authenticated before the upgrade, fed like event streams. They accept the same calls as REST,
-//! through the same use cases, with the same answers.
+//! Channels over WebSocket: authenticated before the upgrade, fed like event streams. They accept
+//! the same calls as REST, through the same use cases, with the same answers.
 
 mod frame_splitter;
 mod partial_message;
@@ -33,9 +33,9 @@ use crate::protocol::presence::Transport;
 
 /// The subprotocol a browser offers beside the one that carries its token.
 pub const SUBPROTOCOL: &str = "countersign";
-/// Buffer of each socket: tungstenite's default of 128 KiB is for few sockets, not for ten thousand.
+/// Buffer of each socket: tungstenite's default of 128 KiB is for few sockets.
 const READ_BUFFER: usize = 1_024;
-/// More than the fragments that a socket writes at once. Without a bound, a peer that reads no answers to its pings would fill the memory.
+/// A peer that reads no answers to its pings would otherwise fill the memory.
 const WRITE_BUFFER: usize = 64 << 10;
 
 #[derive(Deserialize)]
@@ -44,7 +44,7 @@ struct ConnectQuery {
     id: Option<String>,
 }
 
-/// Answers a WebSocket handshake (RFC 6455, section 4.2): the response, and the connection that it upgrades.
+/// Answers a WebSocket handshake (RFC 6455, section 4.2), and returns the upgraded connection.
 fn upgrade(mut request: Request) -> Option<(Response, OnUpgrade)> {
     let headers = request.headers_mut();
     keep_only(headers, CONNECTION, "Upgrade");
@@ -62,8 +62,8 @@ fn upgrade(mut request: Request) -> Option<(Response, OnUpgrade)> {
     Some((response, request.extensions_mut().remove()?))
 }
 
-/// Reduces a header to one of the items it lists, if it does. tungstenite reads one header and compares it whole, but these
-/// are lists, which a proxy may split or extend.
+/// Reduces a header to one of the items it lists, if it does. tungstenite reads one header and
+/// compares it whole, but these are lists, which a proxy may split or extend.
 fn keep_only(headers: &mut HeaderMap, name: HeaderName, item: &'static str) {
     let values = headers.get_all(&name).iter();
     let mut items = values.flat_map(|value| value.as_bytes().split(|byte| *byte == b','));

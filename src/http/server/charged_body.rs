@@ -1,5 +1,4 @@
-//! A body whose bytes hold their share of the memory. The bytes hold it, and not the body, since they outlive the body in
-//! the buffers of the connection.
+//! A body whose bytes hold their memory: they outlive the body in the connection's buffers.
 
 use std::pin::Pin;
 use std::sync::Arc;

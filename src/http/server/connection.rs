@@ -1,5 +1,5 @@
-//! Serves one connection, from its handshake to its end: with the peer's timeouts, and the order in which a stopping node
-//! ends connections. It knows no route.
+//! Serves one connection, from its handshake to its end: with the peer's timeouts, and the order in
+//! which a stopping node ends connections. It knows no route.
 
 use std::convert::Infallible;
 use std::error::Error;
@@ -36,7 +36,7 @@ use super::watchdog::{CloseReason, ConnectionWatchdog, PeerTimeouts, WatchdogVer
 use crate::telemetry::Metrics;
 
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a stopping node waits for the first request of a connection, once it accepts no more of them.
+/// A stopping node that accepts no more waits this long for a connection's first request.
 const FIRST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 
 pub(super) struct ConnectionService {
@@ -64,7 +64,7 @@ enum ConnectionEnd {
 impl ConnectionService {
     pub(super) async fn connection(self: Arc<Self>, stream: TcpStream, permit: ConnectionPermit) {
         let (peer, permit) = (permit.peer, Arc::new(permit));
-        // Both phases are boxed: an event stream must not keep the memory of the HTTP connection it began on.
+        // Both phases are boxed: an event stream must not keep the memory of hyper.
         let serving = Box::pin(self.serve_http(stream, &permit));
         let ended = match permit
             .until_evicted(serving)
@@ -147,7 +147,7 @@ impl ConnectionService {
                 if permit.health_only {
                     request.extensions_mut().insert(HealthOnly::Full);
                 }
-                // A WebSocket outlives the HTTP connection it was upgraded from, and keeps its permit.
+                // A WebSocket outlives its HTTP connection, and keeps its permit.
                 request.extensions_mut().insert(Arc::clone(&permit));
                 request.extensions_mut().insert(Arc::clone(&meter));
                 let handover = StreamHandover::suits(&request).then(|| handover.clone());
@@ -164,7 +164,7 @@ impl ConnectionService {
                         let watch = |body| stalls.watch(body, in_flight, events);
                         return Ok(response.map(watch));
                     }
-                    // An event stream is the last response of its connection: once it was ended, so is the connection.
+                    // An event stream is the last response of its connection.
                     if drain.is_cancelled() || events.is_some() {
                         let close = HeaderValue::from_static("close");
                         response.headers_mut().entry(CONNECTION).or_insert(close);
@@ -222,7 +222,7 @@ impl ConnectionService {
         }
     }
 
-    /// Runs a connection until it ends, hands over an event stream, or is to be closed for the reason returned.
+    /// Runs a connection until it ends, hands over an event stream, or is to be closed.
     async fn supervise<C: Future<Output = hyper::Result<()>>>(
         &self,
         mut connection: Pin<&mut C>,
@@ -235,15 +235,16 @@ impl ConnectionService {
         checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut closing, mut shutting_down, mut retired) = (false, false, None);
         loop {
-            // Both are set while the connection is polled, which comes first: they need no waker of their own. Answers
-            // before an event stream must have been written; hyper takes care of that today, without a promise.
+            // Both are set while the connection is polled, which comes first: they need no waker of
+            // their own. Answers before an event stream must have been written; hyper takes care of
+            // that today, without a promise.
             let handed_over = until(|| handover.is_filled() && meter.flushed());
             let requested = until(|| meter.requests() > 0);
             tokio::select! {
                 biased;
                 ended = connection.as_mut() => return ended.map(|()| retired),
                 () = handed_over => return Ok(None),
-                // Only now: a connection shut down before its first request would drop that request unread.
+                // Only now: an earlier shutdown would drop the first request unread.
                 () = requested, if closing && !shutting_down => {
                     shutting_down = true;
                     shut_down(connection.as_mut());
@@ -251,7 +252,7 @@ impl ConnectionService {
                 _ = checks.tick() => match watchdog.check() {
                     _ if closing && meter.requests() == 0 => return Ok(Some(CloseReason::Stopping)),
                     WatchdogVerdict::Keep => {}
-                    // Announced before it is closed, so that no request is lost; it has until the next check.
+                    // Announced first, so that no request is lost; it has until the next check.
                     WatchdogVerdict::Retire if retired.is_none() => {
                         retired = Some(CloseReason::Idle);
                         shut_down(connection.as_mut());
@@ -269,7 +270,7 @@ impl ConnectionService {
     }
 }
 
-/// Completes when `condition` holds. It is only evaluated when the task is polled for another reason.
+/// Completes when `condition` holds, if the task is polled for another reason.
 async fn until(condition: impl Fn() -> bool) {
     poll_fn(|_| {
         if condition() {
@@ -281,7 +282,7 @@ async fn until(condition: impl Fn() -> bool) {
     .await;
 }
 
-/// Why the node closed a connection that ended with an error: hyper's timer and the metered stream close it so.
+/// The reason behind an error: hyper's timer and the metered stream close connections so.
 fn close_reason(error: &(dyn Error + 'static)) -> Option<CloseReason> {
     let mut causes = std::iter::successors(Some(error), |error| (*error).source());
     causes.find_map(|cause| {

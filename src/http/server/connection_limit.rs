@@ -1,5 +1,6 @@
-//! Limits connections, in all and per address. A permit is acquired before anything is read. A node that is full closes the
-//! oldest connection that has not authenticated; if there is none, it accepts a few more that may only ask for health.
+//! Limits connections, in all and per address. A permit is acquired before anything is read. A node
+//! that is full closes the oldest connection that has not authenticated; if there is none, it
+//! accepts a few more that may only ask for health.
 
 use std::collections::{BTreeMap, HashMap};
 use std::future::Future;

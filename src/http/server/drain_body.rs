@@ -1,5 +1,5 @@
-//! Drains the request body of a refused call for a moment. Closing the connection while the client still sends would reset
-//! it, and the refusal would be lost.
+//! Drains the request body of a refused call for a moment. Closing the connection while the client
+//! still sends would reset it, and the refusal would be lost.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -72,7 +72,7 @@ impl hyper::body::Body for SharedBody {
 
 /// Drains the body of a refused call, and closes the connection if the body does not end.
 pub async fn drain_unread(request: Request, next: Next) -> Response {
-    // Nobody reads the body of a GET. Kept, it would take up memory for as long as the answer takes.
+    // Nobody reads the body of a GET. Kept, it would take up memory.
     if request.method().is_safe() || request.body().is_end_stream() {
         return next.run(request).await;
     }

@@ -1,10 +1,11 @@
-//! Reads the bytes of an HTTP/1 connection before the protocol library does, and makes it refuse what a proxy in front may read
-//! differently: a line that ends without CR, a transfer encoding other than `chunked`, and two statements of one body's length. The
-//! library takes all of them, and has no setting against it.
+//! Reads the bytes of an HTTP/1 connection before the protocol library does, and makes it refuse
+//! what a proxy in front may read differently: a line that ends without CR, a transfer encoding
+//! other than `chunked`, and two statements of one body's length. The library takes all of them,
+//! and has no setting against it.
 
 /// As much of a line as tells how long the body is: a name, blanks, and the longest number.
 const LINE_BYTES: usize = 64;
-/// Takes the place of a byte that must not be there. No request may contain it outside of its body, so the library answers 400.
+/// Replaces a byte that must not be there. Outside of bodies the library answers 400 to it.
 const POISON: u8 = 0;
 
 /// The part of a request that the next byte belongs to.

@@ -1,5 +1,5 @@
-//! Follows the frames of an HTTP/2 connection before the protocol library reads them, which has no limit of time for a frame that begins
-//! and does not end.
+//! Follows the frames of an HTTP/2 connection before the protocol library reads them, which has no
+//! limit of time for a frame that begins and does not end.
 
 /// Length of the preface with which a peer opens HTTP/2. The protocol library verifies it.
 pub const PREFACE_BYTES: usize = 24;
@@ -60,7 +60,7 @@ impl FrameScanner {
         }
     }
 
-    /// The number of the frame, or the block of headers, that has begun and not ended. A body has limits of its own.
+    /// The number of the frame, or block of headers, that is unfinished. Bodies have own limits.
     pub fn unfinished(&self) -> Option<u64> {
         let payload = self.payload_left > 0 && !self.is_data;
         (self.length > 0 || payload || self.continues).then_some(self.ended)

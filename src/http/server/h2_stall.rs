@@ -1,7 +1,8 @@
-//! Tracks what HTTP/2 peers have not read. Their windows limit what may be written, not their socket, so a response can wait
-//! for ever on a connection that is otherwise alive. The protocol library offers no timeout for that, and no way to reset one
-//! stream. A response that waits for too long is aborted; if the library has taken over all of it, so that only the end of
-//! the connection frees it, the connection is closed.
+//! Tracks what HTTP/2 peers have not read. Their windows limit what may be written, not their
+//! socket, so a response can wait for ever on a connection that is otherwise alive. The protocol
+//! library offers no timeout for that, and no way to reset one stream. A response that waits for
+//! too long is aborted; if the library has taken over all of it, so that only the end of the
+//! connection frees it, the connection is closed.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -19,7 +20,7 @@ use super::charged_body::HeldBytes;
 use super::metered::{InFlight, ReadPace};
 use super::relay::EventStream;
 
-/// Responses are written in chunks of this size, so that a slow reader can be told from one that reads nothing.
+/// Responses are written in chunks of this size, to tell a slow reader from one that stopped.
 const CHUNK_BYTES: usize = 16 << 10;
 /// How long a stream may take to end once it was aborted.
 const ABORT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -50,7 +51,7 @@ where
 pub struct StallTracker(Mutex<Vec<Weak<PendingBytes>>>);
 
 impl StallTracker {
-    /// Tracks a response until its last chunk was written to the peer. To be called on the task of its stream.
+    /// Tracks a response until its last chunk is written. Call it on the task of its stream.
     pub fn watch(&self, body: Body, in_flight: InFlight, events: Option<EventStream>) -> Body {
         let pending = Arc::new(PendingBytes {
             progress: Mutex::new(ReadProgress::default()),

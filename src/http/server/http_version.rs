@@ -1,5 +1,6 @@
-//! Detects the HTTP version of a connection before the protocol library reads from it. By hand, because the library's own
-//! detection keeps a second read buffer for as long as the connection lasts.
+//! Detects the HTTP version of a connection before the protocol library reads from it. By hand,
+//! because the library's own detection keeps a second read buffer for as long as the connection
+//! lasts.
 
 use std::io;
 use std::time::Duration;
@@ -21,7 +22,8 @@ pub(super) enum HttpVersion {
     Http2,
 }
 
-/// The version a peer speaks; `None` if its first bytes leave that open for longer than `headers`. TLS negotiates it (ALPN).
+/// The version a peer speaks; `None` if its first bytes leave that open for longer than `headers`.
+/// TLS negotiates it (ALPN).
 pub(super) async fn detect(
     stream: &ConnectionStream,
     headers: Duration,
@@ -49,7 +51,7 @@ async fn peek(stream: &TcpStream, headers: Duration) -> io::Result<Option<HttpVe
         if first.is_empty() || !PREFACE_START.starts_with(first) {
             return Ok(Some(HttpVersion::Http1));
         }
-        // Peeking again returns at once while these bytes are unread, so wait for more by the clock.
+        // Peeking again returns at once while these bytes are unread, so sleep.
         sleep(pause).await;
         (waited, pause) = (waited + pause, pause * 2);
     }

@@ -1,4 +1,4 @@
-//! How connections come in: plain, over TLS that the node terminates, or from proxies that terminate it.
+//! Connections come in plain, over TLS, or from proxies that terminate TLS.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::config::{self, ConfigError, TlsMode};
 use crate::gateway::authenticate::ClientCertificate;
 use crate::telemetry::Metrics;
 
-/// A connection's stream. TLS is boxed, here and during the handshake: a plain connection should not pay for its size.
+/// A connection's stream. TLS is boxed: a plain connection should not pay for its size.
 pub(super) type ConnectionStream = Either<TcpStream, Box<TlsStream<TcpStream>>>;
 
 #[derive(Clone)]

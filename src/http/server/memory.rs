@@ -14,14 +14,14 @@ use crate::config;
 use crate::gateway::caller::CallerIdentity;
 use crate::telemetry::Metrics;
 
-/// Bytes that a connection may have in flight without a permit: about as many as its buffers take anyway.
+/// Bytes in flight on a connection without a permit: about as many as its buffers take.
 pub const FREE_BYTES: usize = 8 << 10;
 /// Acquired at a time for what arrives in pieces.
 const STEP: usize = 16 << 10;
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Whom memory is charged to. Hashes with a random key, so that charging copies no names, and nobody can choose a name that
-/// collides with another.
+/// Whom memory is charged to. Hashes with a random key, so that charging copies no names, and
+/// nobody can choose a name that collides with another.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MemoryAccount {
     tenant: u64,
@@ -91,8 +91,9 @@ impl MemoryBudget {
         checked.is_ok()
     }
 
-    /// A tenant may have as much as it leaves free, an identity half of that: half and a third of everything while no other
-    /// is there, and less beside others. So something is always left for those who come next.
+    /// A tenant may have as much as it leaves free, an identity half of that: half and a third of
+    /// everything while no other is there, and less beside others. So something is always left for
+    /// those who come next.
     fn check(
         &self,
         usage: &MemoryUsage,
@@ -178,7 +179,8 @@ impl MemoryPermit {
         self.budget.allowed(added)
     }
 
-    /// Grows in steps to at least so many bytes, waiting a moment if need be. False if there is no memory left.
+    /// Grows in steps to at least so many bytes, perhaps after a moment. False if there is no
+    /// memory.
     pub async fn grow(&mut self, bytes: usize) -> bool {
         if self.covers(bytes) {
             return true;
@@ -201,7 +203,7 @@ impl MemoryPermit {
         }
     }
 
-    /// Holds exactly so many bytes from now on: what is there already can only be counted, not refused.
+    /// Holds exactly so many bytes, which are there already and cannot be refused.
     pub fn set(&mut self, bytes: usize) {
         if bytes > self.bytes {
             let more = bytes - self.bytes;
@@ -229,8 +231,8 @@ impl Drop for MemoryPermit {
     }
 }
 
-/// Bytes in flight on a connection: some that it has free, and a permit for the others. HTTP/2 has many requests on one
-/// connection, which share what is free.
+/// Bytes in flight on a connection: some that it has free, and a permit for the others. HTTP/2 has
+/// many requests on one connection, which share what is free.
 pub struct MemoryCharge {
     connection: Option<Arc<ConnectionMeter>>,
     free: usize,
@@ -261,7 +263,7 @@ impl MemoryCharge {
         bytes.saturating_sub(self.free)
     }
 
-    /// Grows to at least so many bytes, waiting a moment if need be. False if there is no memory left.
+    /// Grows to at least so many bytes, perhaps after a moment. False if there is no memory.
     pub async fn grow(&mut self, bytes: usize) -> bool {
         let beyond = self.beyond_free(bytes);
         self.permit.grow(beyond).await

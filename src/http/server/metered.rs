@@ -1,5 +1,6 @@
-//! A stream that counts what it reads, and fails when its peer reads too slowly what is written to it. By hand, because
-//! hyper has one timer for idle connections and for slow headers, and none for peers that do not read.
+//! A stream that counts what it reads, and fails when its peer reads too slowly what is written to
+//! it. By hand, because hyper has one timer for idle connections and for slow headers, and none for
+//! peers that do not read.
 
 use std::io;
 use std::pin::Pin;
@@ -110,7 +111,7 @@ impl Drop for InFlight {
 pub struct ReadPace {
     /// It may read nothing for this time.
     pub pause: Duration,
-    /// Bytes a second that it must read beside such pauses. 0 for any number: then each pause counts for itself.
+    /// Bytes a second that it must read beside such pauses; with 0, each pause counts for itself.
     pub rate: u64,
 }
 
@@ -125,7 +126,8 @@ impl ReadPace {
         Duration::from_micros(time.unwrap_or(u64::MAX))
     }
 
-    /// When a peer is too slow that has read so many bytes since it began, the last of them at `moved`. `None` for never.
+    /// When a peer is too slow that has read so many bytes since it began, the last of them at
+    /// `moved`. `None` for never.
     pub fn deadline(self, begun: Instant, moved: Instant, bytes: u64) -> Option<Instant> {
         if self.rate == 0 {
             return moved.checked_add(self.pause);
@@ -145,7 +147,7 @@ pub struct MeteredStream<S> {
     scanner: ConnectionScanner,
     meter: Arc<ConnectionMeter>,
     pace: ReadPace,
-    /// How long writes have been pending, less the time that the bytes written since may have taken.
+    /// The time that writes have been pending, less the time for the bytes written since.
     waited: Duration,
     /// Runs while a write is pending, and only then; and since when it is.
     stalled: Option<(Pin<Box<Sleep>>, Instant)>,
@@ -187,8 +189,9 @@ impl<S> MeteredStream<S> {
         }
     }
 
-    /// Passes on the outcome of a write, or an error once writes have been pending for too long. Bytes that are written now
-    /// and then make good only for the time that they may take, so that a peer cannot go on by reading a few.
+    /// Passes on the outcome of a write, or an error once writes have been pending for too long.
+    /// Bytes that are written now and then make good only for the time that they may take, so that
+    /// a peer cannot go on by reading a few.
     fn check_written<T>(
         &mut self,
         cx: &mut Context<'_>,

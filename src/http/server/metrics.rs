@@ -1,6 +1,7 @@
-//! The listener for `GET /metrics`, apart from the one that serves callers: it asks for no credential, and is meant for
-//! loopback or a private network. By hand, since `axum::serve` has no limit on connections, no timeouts, and cannot close a
-//! connection; a listener and a stream that add these to it are twice as long.
+//! The listener for `GET /metrics`, apart from the one that serves callers: it asks for no
+//! credential, and is meant for loopback or a private network. By hand, since `axum::serve` has no
+//! limit on connections, no timeouts, and cannot close a connection; a listener and a stream that
+//! add these to it are twice as long.
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -79,7 +80,7 @@ async fn serve_connection(stream: TcpStream, metrics: &Metrics) {
     }
 }
 
-/// A page in a browser on this machine can lead its own name to loopback, but not change the `Host` that it sends.
+/// A page in a browser can lead its own name to loopback, but not change the `Host` it sends.
 fn names_loopback(request: &Request<Incoming>) -> bool {
     let host = request.headers().get(header::HOST);
     let host = host.and_then(|host| host.to_str().ok()?.parse::<Authority>().ok());

@@ -1,5 +1,5 @@
-//! Accepts connections and speaks HTTP/1 and HTTP/2 on them. It knows no route, caller or exchange: a router answers requests.
-//! No peer can hold a connection, memory or a task for longer than the limits allow, however it sends or reads.
+//! Accepts connections and speaks HTTP/1 and HTTP/2. It knows no route, caller or exchange.
+//! No peer can hold a connection, memory or a task beyond its limits, however it sends or reads.
 //! A stopping node ends connections in order, without losing an answer.
 
 pub(super) mod charged_body;

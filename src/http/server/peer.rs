@@ -1,4 +1,4 @@
-//! Facts about a request's sender before its credential is read. They travel in the request's extensions.
+//! Facts about the sender of a request, in its extensions, before its credential is read.
 
 use std::net::IpAddr;
 

@@ -1,5 +1,6 @@
-//! Reads what proxies that terminate TLS report about the client. Only listed networks are trusted, and only with the secret
-//! where there is one; from anywhere else, and in every other mode, these headers are ignored.
+//! Reads what proxies that terminate TLS report about the client. Only listed networks are trusted,
+//! and only with the secret where there is one; from anywhere else, and in every other mode, these
+//! headers are ignored.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -18,7 +19,7 @@ use super::peer::PeerInfo;
 use crate::config;
 use crate::gateway::authenticate::ClientCertificate;
 
-/// In which a proxy proves that it is one. An address proves little: others may have one in the same network.
+/// A proxy proves itself with it. Others may have an address in the same network.
 const SECRET_HEADER: &str = "x-proxy-secret";
 
 pub struct TrustedProxies {
@@ -28,7 +29,7 @@ pub struct TrustedProxies {
     certificate: Option<HeaderName>,
 }
 
-/// Why a request may only ask for health. It travels in the request's extensions to the routes that refuse it.
+/// The reason why a request may only ask for health, in the request's extensions.
 #[derive(Debug, Clone, Copy)]
 pub enum HealthOnly {
     /// It did not come over TLS, as far as the node can know: that needs this.
@@ -47,7 +48,7 @@ impl TrustedProxies {
         }
     }
 
-    /// Whether the address lies in a listed network. An IPv4 address mapped into IPv6 counts as IPv4.
+    /// Whether a listed network has the address. An IPv4 address mapped into IPv6 is IPv4.
     pub fn lists(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.networks
@@ -55,7 +56,7 @@ impl TrustedProxies {
             .any(|network| network.contains(&address))
     }
 
-    /// Whether a connection is accepted: from a listed proxy, or from this machine, which may ask for health.
+    /// Whether a connection is accepted: from a listed proxy, or for health from this machine.
     pub fn admits(&self, peer: SocketAddr, local: Option<SocketAddr>) -> bool {
         let address = peer.ip().to_canonical();
         self.lists(address)
@@ -83,7 +84,7 @@ impl TrustedProxies {
         (client, (!encrypted).then_some(why))
     }
 
-    /// Whether a header holds the secret. A proxy may send two, the old one and the new, while the nodes get another.
+    /// Whether a header holds the secret. While it changes, a proxy may send two.
     fn knows_secret(&self, headers: &HeaderMap) -> bool {
         self.secret.is_none_or(|secret| {
             headers.get_all(SECRET_HEADER).iter().any(|given| {
@@ -93,7 +94,7 @@ impl TrustedProxies {
         })
     }
 
-    /// The right-most address that is no listed proxy. The client may have forged what is left of it.
+    /// The right-most address that is no listed proxy. The client may forge those before it.
     fn address(&self, proxy: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut furthest = proxy;
         for value in headers.get_all("x-forwarded-for").iter().rev() {
@@ -151,7 +152,8 @@ fn parse_address(text: &str) -> Option<IpAddr> {
     address.map(|address| address.to_canonical())
 }
 
-/// The DER of a certificate in a header: escaped PEM (nginx), base64 (`HAProxy`), or base64 between colons (RFC 9440).
+/// The DER of a certificate in a header: escaped PEM (nginx), base64 (`HAProxy`), or base64 between
+/// colons (RFC 9440).
 fn decode(value: &str) -> Option<Vec<u8>> {
     let text = percent_decode_str(value).decode_utf8().ok()?;
     if text.contains("-----BEGIN") {

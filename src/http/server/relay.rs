@@ -1,5 +1,6 @@
-//! Writes event streams over HTTP/1, taken over from hyper when their response begins. By hand, because hyper keeps 16 KiB
-//! of buffers for as long as a response lasts, and these last for days. This needs only a head and chunks of the protocol.
+//! Writes event streams over HTTP/1, taken over from hyper when their response begins. By hand,
+//! because hyper keeps 16 KiB of buffers for as long as a response lasts, and these last for days.
+//! This needs only a head and chunks of the protocol.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,7 +21,7 @@ const DISCARDED_BYTES: usize = 1 << 10;
 /// How long a peer may take to read the rest of a stream whose channel was closed.
 const END_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Marks a response as an event stream, and says when its connection is not to wait for the peer any longer.
+/// Marks a response as an event stream, and says when its connection is to end.
 #[derive(Clone, Default)]
 pub struct EventStream {
     aborted: CancellationToken,
@@ -48,7 +49,7 @@ impl EventStream {
 pub(super) struct StreamHandover(Arc<Mutex<Option<Response<Body>>>>);
 
 impl StreamHandover {
-    /// Whether the response to this request may be taken over: the peer understands chunks, and its request has ended.
+    /// Whether a response may be taken over: the peer knows chunks, and its request has ended.
     pub(super) fn suits(request: &Request<Incoming>) -> bool {
         request.version() == Version::HTTP_11
             && request.method() == Method::GET

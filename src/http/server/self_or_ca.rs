@@ -1,5 +1,5 @@
-//! Verifies client certificates: those that an authority signed, and the node's own. `countersign health` presents the
-//! latter where certificates are required. No credential follows from it.
+//! Verifies client certificates: those that an authority signed, and the node's own. `countersign
+//! health` presents the latter where certificates are required. No credential follows from it.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
-/// Verifies like `authorities`, and accepts `own` besides. The client must prove that it holds the key in either case.
+/// Verifies like `authorities`, and accepts `own`. The client must prove that it holds the key.
 #[derive(Debug)]
 pub struct SelfOrCaVerifier {
     authorities: Arc<dyn ClientCertVerifier>,

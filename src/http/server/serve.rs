@@ -1,4 +1,4 @@
-//! The accept loop. By hand, because axum's sets no timer for headers and waits without limit when it drains.
+//! The accept loop. axum's sets no timer for headers and waits without limit when it drains.
 
 use std::io;
 use std::sync::Arc;
@@ -64,8 +64,9 @@ pub async fn serve(
         .header_read_timeout(Duration::from_secs(config.idle_timeout_seconds))
         // Halves the memory of an idle connection; larger bodies take several reads.
         .max_buf_size(16 << 10);
-    // An idle HTTP/2 connection takes about 20 KiB: h2 allocates a write buffer of 16 KiB, a read buffer of 8 KiB and 4 KiB
-    // for HPACK. None of them can be set here; the windows and `max_send_buf_size` only bound what is in transit.
+    // An idle HTTP/2 connection takes about 20 KiB: h2 allocates a write buffer of 16 KiB, a read
+    // buffer of 8 KiB and 4 KiB for HPACK. None of them can be set here; the windows and
+    // `max_send_buf_size` only bound what is in transit.
     let mut http2 = http2::Builder::new(StreamExecutor);
     http2
         .timer(TokioTimer::new())
@@ -75,8 +76,9 @@ pub async fn serve(
         .keep_alive_interval(PEER_TIMEOUT / 2)
         .keep_alive_timeout(PEER_TIMEOUT);
     let limiter = ConnectionLimiter::new(config, mode.is_direct(), metrics);
-    // A stopping node goes on accepting for a while, until load balancers have noticed that it is not ready. Responses then
-    // carry `Connection: close`. Idle connections stay open as long: a balancer may be sending on one of them.
+    // A stopping node goes on accepting for a while, until load balancers have noticed that it is
+    // not ready. Responses then carry `Connection: close`. Idle connections stay open as long: a
+    // balancer may be sending on one of them.
     let closing = CancellationToken::new();
     let service = Arc::new(ConnectionService {
         router,

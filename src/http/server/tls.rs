@@ -1,5 +1,6 @@
-//! TLS terminated by the node: certificate, key, client authorities and their revocation lists from files that are reloaded
-//! when they change. Only a complete, verified set takes effect; anything else is logged and changes nothing.
+//! TLS terminated by the node: certificate, key, client authorities and their revocation lists from
+//! files that are reloaded when they change. Only a complete, verified set takes effect; anything
+//! else is logged and changes nothing.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -77,7 +78,7 @@ impl TlsListener {
                 Ok(files) => {
                     stale = files.has_stale_list(UnixTime::now());
                     let digest = files.digest();
-                    // Remembered even if they cannot be used: a fault is logged once, not every few seconds.
+                    // Remembered even if they cannot be used, so that a fault is logged once.
                     if digest != seen {
                         seen = digest;
                         fault = self.replace(&files).err().map(|error| error.to_string());
@@ -113,7 +114,7 @@ impl TlsListener {
         Ok(())
     }
 
-    /// Completes a handshake: the encrypted stream, and the client's certificate if it presented one.
+    /// Completes a handshake: the stream, and the client's certificate if it presented one.
     pub async fn accept(
         &self,
         stream: TcpStream,
@@ -259,8 +260,8 @@ impl TlsFiles {
                         .add(authority)
                         .map_err(|error| unusable("tls.client_ca_file", &error))?;
                 }
-                // With lists, each authority of a chain needs one that is not past its next update: a certificate that may
-                // have been revoked is not let in.
+                // With lists, each authority of a chain needs one that is not past its next update:
+                // a certificate that may have been revoked is not let in.
                 let verifier =
                     WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
                         .with_crls(self.revocation_lists()?)
@@ -293,7 +294,7 @@ impl TlsFiles {
             })?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         if client_auth != ClientAuth::None {
-            // A resumed session is not verified again, so it would outlive the client's certificate.
+            // A resumed session would outlive the client's certificate.
             config.session_storage = Arc::new(NoServerSessionStorage {});
             config.send_tls13_tickets = 0;
         }

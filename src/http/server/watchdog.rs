@@ -1,4 +1,4 @@
-//! Decides when a connection has kept the node waiting for too long. It is asked once a second, and changes nothing itself.
+//! Decides when a connection has kept the node waiting for too long. It changes nothing itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -51,8 +51,9 @@ pub enum WatchdogVerdict {
     Close(CloseReason),
 }
 
-/// Watches for headers that begin and do not end, and for answers that take too long in all; over HTTP/2, also for unread
-/// responses and idle connections. Over HTTP/1 the metered stream notices the former, and the protocol library the latter.
+/// Watches for headers that begin and do not end, and for answers that take too long in all; over
+/// HTTP/2, also for unread responses and idle connections. Over HTTP/1 the metered stream notices
+/// the former, and the protocol library the latter.
 pub struct ConnectionWatchdog {
     meter: Arc<ConnectionMeter>,
     /// Present for HTTP/2.

@@ -1,5 +1,5 @@
-//! The documents about the API: `/openapi.json` and `/asyncapi.json` for programs, `/docs` and `/` for people. The JSON is made
-//! anew each hour, since the examples hold times that a node has to accept.
+//! The documents about the API, for programs and for people. The JSON is made anew each hour, since
+//! the examples hold times that a node has to accept.
 
 mod document;
 mod response;
@@ -20,7 +20,7 @@ use super::reply::AppState;
 use crate::gateway::error::Error;
 use crate::protocol::timestamp::Timestamp;
 
-/// The documents that a node made last. Locked while they are made, some milliseconds each hour; never across an await.
+/// The documents that a node made last. The lock is never held across an await.
 #[derive(Clone, Default)]
 pub struct Cache(Arc<Mutex<Option<Arc<Documents>>>>);
 

@@ -1,4 +1,4 @@
-//! Responses with a document. The pages for people fetch nothing from elsewhere; their script may call this node and no other.
+//! Responses with a document. The script of a page may call this node and no other.
 
 use std::sync::LazyLock;
 

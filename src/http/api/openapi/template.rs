@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// A copy with the placeholders that `values` knows filled in, without the objects whose `x-if` is not true.
+/// A copy with known placeholders filled in, without the objects whose `x-if` is not true.
 pub fn fill(template: &Value, values: &Value) -> Value {
     match template {
         Value::String(text) => fill_text(text, values),

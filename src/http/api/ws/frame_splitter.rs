@@ -1,5 +1,6 @@
-//! Splits a client's large frames into fragments as they are read. By hand, because tungstenite allocates a whole frame at
-//! once and keeps that buffer for the life of the socket; fragments it collects in a message that it lets go.
+//! Splits a client's large frames into fragments as they are read. By hand, because tungstenite
+//! allocates a whole frame at once and keeps that buffer for the life of the socket; fragments it
+//! collects in a message that it lets go.
 
 use std::io;
 use std::pin::Pin;
@@ -7,7 +8,7 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// Payload of a fragment. A multiple of four, so that the frame's mask fits each fragment unshifted.
+/// Payload of a fragment. A multiple of four, so that the frame's mask fits unshifted.
 const FRAGMENT: usize = 4 << 10;
 /// Longest frame header: two bytes, eight of length, four of mask.
 const HEADER: usize = 14;
@@ -120,7 +121,7 @@ impl<S> FrameSplitter<S> {
         }
     }
 
-    /// Begins the frame with this header. For a large frame, returns the header of its first fragment instead.
+    /// Begins the frame with this header. Of a large frame, returns that of its first fragment.
     fn begin_frame(&mut self, header: &[u8]) -> Option<FrameHeader> {
         let payload = payload_length(header);
         let (first, fragment) = (header[0], FRAGMENT as u64);
@@ -236,7 +237,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for FrameSplitter<S> {
                 this.begin_fragment(rest);
                 continue;
             }
-            // Not beyond the current fragment, nor so much that a fragment could begin and end within one read.
+            // So little that no fragment begins and ends within one read.
             let limit = match &this.rest {
                 Some(_) => usize::try_from(this.payload_left).unwrap_or(FRAGMENT),
                 None => FRAGMENT,

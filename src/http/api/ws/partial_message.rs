@@ -1,5 +1,6 @@
-//! Accounts for a message that has not arrived completely. tungstenite buffers it out of sight, so its size is derived from
-//! what the connection has read. It needs memory and has a deadline like a body; an idle socket pays for neither.
+//! Accounts for a message that has not arrived completely. tungstenite buffers it out of sight, so
+//! its size is derived from what the connection has read. It needs memory and has a deadline like a
+//! body; an idle socket pays for neither.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -88,7 +89,7 @@ impl PartialMessage {
         self.complete = complete.min(self.meter.read());
     }
 
-    /// Notes that the message is complete. Its memory is held until the permit is dropped; `None` if there is none left.
+    /// Notes that the message is complete, and returns its memory; `None` if there is no more.
     pub async fn finish(&mut self, size: usize) -> Option<MemoryPermit> {
         (self.complete, self.deadline) = (self.meter.read(), None);
         let mut memory = self.memory.take();

@@ -1,4 +1,4 @@
-//! Runs an open WebSocket: sends pages as the peer reads, answers its frames one by one, and closes with a reason.
+//! Runs an open WebSocket: sends pages, answers frames one by one, and closes with a reason.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::http::server::memory::{MemoryAccount, MemoryPermit};
 use crate::http::server::metered::ConnectionMeter;
 use crate::jitter::jitter;
 
-/// Payload of a frame that is sent. tungstenite keeps a buffer of this size for the life of the socket.
+/// Payload of a frame that is sent. tungstenite keeps a buffer of this size for each socket.
 const FRAGMENT: usize = 8 << 10;
 /// How long a closing handshake may take, and how much is read meanwhile.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -136,7 +136,7 @@ impl ClientSocket {
             }
             let event = {
                 let (closing, ready) = self.feed.closed_or_ready();
-                // Frames before pushes: an ack that has arrived must count before anything is offered again.
+                // Frames first: an ack that has arrived must count before a push is repeated.
                 tokio::select! {
                     biased;
                     closing = closing => SocketEvent::Closing(closing),
@@ -164,7 +164,7 @@ impl ClientSocket {
         }
     }
 
-    /// Sends the next few messages. The feed stays ready while there are more; frames are read between pages.
+    /// Sends the next few messages. The feed stays ready; frames are read between pages.
     async fn push_page(&mut self) -> Result<(), SocketEnd> {
         match channel::next_page(&mut self.feed, &self.node.memory, self.account).await {
             Ok((page, _memory)) => {
@@ -186,7 +186,7 @@ impl ClientSocket {
         Ok(())
     }
 
-    /// Sends a text, in fragments if it is large. A peer that is too slow is closed, and catches up when it reconnects.
+    /// Sends a text, in fragments if it is large. A slow peer is closed, and catches up later.
     async fn send_text(&mut self, text: String) -> Result<(), SocketEnd> {
         let mut rest = Bytes::from(text);
         let socket = &mut self.socket;
@@ -272,7 +272,7 @@ impl ClientSocket {
             Message::Binary(bytes) => bytes,
             Message::Ping(payload) => {
                 self.partial.note_control(payload.len());
-                // Nothing more is read until its answer is written: a peer that reads no answers would fill the memory.
+                // Read on after its answer: a peer that reads no answers would fill memory.
                 return self.flush().await;
             }
             Message::Pong(payload) => {
@@ -288,7 +288,7 @@ impl ClientSocket {
             return Err(self.closing(ChannelCloseReason::Full));
         };
         let key = &self.feed.channel().key;
-        // Boxed, like everything that an idle socket seldom does: inline it would take up space for the socket's life.
+        // Boxed, like everything that an idle socket seldom does, to keep the socket small.
         let answered = Box::pin(answer(&self.node, &self.caller, key, &bytes)).await;
         drop((bytes, memory));
         match answered {
