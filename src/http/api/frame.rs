@@ -167,7 +167,7 @@ fn admit_any(node: &AppState, caller: &EnforcerOrApprover, key: &WakeKey) -> Res
     limit::admit_identity(node, RateClass::Read, caller.origin(), bound, id)
 }
 
-/// Counts a frame by the id that the credential is bound to, otherwise by its tenant.
+/// Counts a frame by the bound id; without one as a whole, and later by the id in the frame.
 fn admit(node: &AppState, caller: &EnforcerOrApprover, kind: RateClass) -> Result<(), Error> {
     match caller.bound() {
         Some(id) => node.limiter.admit(kind, caller.origin(), Some(id)),

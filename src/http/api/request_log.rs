@@ -1,5 +1,5 @@
-//! Gives each request an id, a log line, a span and metrics. Nothing that may be secret is
-//! recorded.
+//! Gives each request an id, a log line, a span and metrics. Queries, headers and bodies are never
+//! recorded: they may hold secrets.
 
 use std::sync::Arc;
 
