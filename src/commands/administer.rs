@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use countersign::gateway::administration::{AdminService, CredentialRequest, MadeCode};
 use countersign::gateway::error::Error;
-use countersign::http::platform::key_json;
+use countersign::http::api::platform::key_json;
 use countersign::protocol::credential::CredentialKind;
 use countersign::protocol::id::{
     ApproverId, CredentialId, ID_EXPECTED, SignerKeyId, TenantId, TextId,
