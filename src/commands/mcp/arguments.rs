@@ -1,12 +1,13 @@
 //! The arguments of a tool call, read strictly: whatever is wrong is named, with what was expected instead.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum as _;
-use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
+use super::rpc::JsonObject;
 use crate::commands::enforcer::{ContentKind, ContentOptions, MAX_CONTENT_BYTES, RequestContent};
 
 /// How long to wait for a decision if the caller does not say.
@@ -57,7 +58,8 @@ impl ToolArguments {
     fn seconds(
         &mut self,
         name: &str,
-        (least, default, most): (u64, u64, u64),
+        range: RangeInclusive<u64>,
+        default: u64,
     ) -> Result<Duration, InvalidArgument> {
         let Some(value) = self.take(name) else {
             return Ok(Duration::from_secs(default));
@@ -66,8 +68,11 @@ impl ToolArguments {
         let whole = value.as_f64().filter(|number| number.fract() == 0.0);
         let number = whole.map(Duration::try_from_secs_f64).and_then(Result::ok);
         number
-            .filter(|time| (least..=most).contains(&time.as_secs()))
-            .ok_or_else(|| expected(name, &format!("a whole number from {least} to {most}")))
+            .filter(|time| range.contains(&time.as_secs()))
+            .ok_or_else(|| {
+                let (least, most) = range.into_inner();
+                expected(name, &format!("a whole number from {least} to {most}"))
+            })
     }
 
     fn flag(&mut self, name: &str, default: bool) -> Result<bool, InvalidArgument> {
@@ -113,7 +118,7 @@ impl RequestApproval {
                 content,
                 actions,
                 approver: arguments.text("approver", MAX_WORD_BYTES)?,
-                timeout: arguments.seconds("timeout_seconds", (1, TIMEOUT, MAX_TIMEOUT))?,
+                timeout: arguments.seconds("timeout_seconds", 1..=MAX_TIMEOUT, TIMEOUT)?,
                 submit_timeout: SUBMIT_TIMEOUT,
             },
             wait: arguments.flag("wait", true)?,
@@ -242,7 +247,7 @@ impl CheckApproval {
         let mut arguments = ToolArguments(arguments);
         let read = Self {
             request_id: arguments.request_id()?,
-            wait: arguments.seconds("wait_seconds", (0, 0, MAX_WAIT))?,
+            wait: arguments.seconds("wait_seconds", 0..=MAX_WAIT, 0)?,
         };
         arguments.finish(&["requestId", "wait_seconds"])?;
         Ok(read)

@@ -46,7 +46,7 @@ pub struct OpenRequest {
     trouble: watch::Receiver<Option<String>>,
     withdrawal: CancellationToken,
     begun: Instant,
-    timeout: Duration,
+    pub timeout: Duration,
 }
 
 impl OpenRequest {
@@ -104,9 +104,8 @@ impl OpenRequest {
         }
     }
 
-    /// How much of its time has passed, and how much it has.
-    pub fn progress(&self) -> (Duration, Duration) {
-        (self.begun.elapsed().min(self.timeout), self.timeout)
+    pub fn elapsed(&self) -> Duration {
+        self.begun.elapsed().min(self.timeout)
     }
 
     /// Takes it back, unless it has ended already.
@@ -134,18 +133,14 @@ pub struct OpenRequests {
 }
 
 impl OpenRequests {
-    pub fn new(
-        options: ClientOptions,
-        guard: Option<GuardAddress>,
-        stop: CancellationToken,
-    ) -> Arc<Self> {
+    pub fn new(options: ClientOptions, guard: Option<GuardAddress>) -> Arc<Self> {
         Arc::new(Self {
             options,
             guard,
             slots: Arc::new(Semaphore::new(MAX_PENDING)),
             known: Mutex::default(),
             tasks: TaskTracker::new(),
-            stop,
+            stop: CancellationToken::new(),
         })
     }
 

@@ -1,8 +1,5 @@
 //! The tools as a model sees them. The descriptions say when to use them and what the answers mean.
 
-use std::sync::Arc;
-
-use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::arguments::{MAX_ACTIONS, MAX_TIMEOUT, MAX_WAIT, kinds};
@@ -17,23 +14,21 @@ or that others notice: deleting, deploying, publishing, paying, sending, changin
 were told to ask first. Go on only if outcome is approved, and then do exactly what was asked about. If it is denied, do not do \
 it in another way either: tell the user the reason.";
 
-pub fn tools() -> Vec<Tool> {
-    vec![request(), check(), withdraw()]
+pub fn tools() -> [Value; 3] {
+    [request(), check(), withdraw()]
 }
 
-fn tool(name: &'static str, description: &'static str, input: Value) -> Tool {
-    let tool = Tool::new(name, description, object(input));
-    tool.with_raw_output_schema(object(output()))
-}
-
-fn object(schema: Value) -> Arc<JsonObject> {
-    Arc::new(match schema {
-        Value::Object(schema) => schema,
-        _ => JsonObject::new(),
+fn tool(name: &str, description: &str, input: &Value, annotations: &Value) -> Value {
+    json!({
+        "name": name,
+        "description": description,
+        "inputSchema": input,
+        "outputSchema": output(),
+        "annotations": annotations,
     })
 }
 
-fn request() -> Tool {
+fn request() -> Value {
     let action = json!({
         "type": "object",
         "properties": {
@@ -93,20 +88,21 @@ fn request() -> Tool {
         "additionalProperties": false
     });
     let description = "Ask a person to approve something before you do it, and wait for the decision. Use it before anything that is hard to undo or that others notice, and whenever you were told to ask first. Only outcome approved permits it, and only what was asked about. Denied means: do not do it, and tell the user the reason. Cancelling the call withdraws the question.";
-    tool(REQUEST, description, input).with_annotations(
-        ToolAnnotations::with_title("Ask a person for approval")
-            .read_only(false)
-            .destructive(false)
-            .idempotent(false)
-            .open_world(true),
-    )
+    let annotations = json!({
+        "title": "Ask a person for approval",
+        "readOnlyHint": false,
+        "destructiveHint": false,
+        "idempotentHint": false,
+        "openWorldHint": true,
+    });
+    tool(REQUEST, description, &input, &annotations)
 }
 
 fn request_id() -> Value {
     json!({ "type": "string", "description": "The requestId that request_approval gave." })
 }
 
-fn check() -> Tool {
+fn check() -> Value {
     let input = json!({
         "type": "object",
         "properties": {
@@ -123,14 +119,15 @@ fn check() -> Tool {
         "additionalProperties": false
     });
     let description = "What became of a question that request_approval asked in this session. Use it after request_approval with wait false. Pending permits nothing: check again with wait_seconds. Requests of other sessions are unknown here.";
-    tool(CHECK, description, input).with_annotations(
-        ToolAnnotations::with_title("Look for a person's decision")
-            .read_only(true)
-            .open_world(true),
-    )
+    let annotations = json!({
+        "title": "Look for a person's decision",
+        "readOnlyHint": true,
+        "openWorldHint": true,
+    });
+    tool(CHECK, description, &input, &annotations)
 }
 
-fn withdraw() -> Tool {
+fn withdraw() -> Value {
     let input = json!({
         "type": "object",
         "properties": { "requestId": request_id() },
@@ -138,13 +135,14 @@ fn withdraw() -> Tool {
         "additionalProperties": false
     });
     let description = "Take a question back that is no longer needed, so that nobody is asked in vain. If it was decided already, the answer is that decision.";
-    tool(WITHDRAW, description, input).with_annotations(
-        ToolAnnotations::with_title("Take a question back")
-            .read_only(false)
-            .destructive(false)
-            .idempotent(true)
-            .open_world(true),
-    )
+    let annotations = json!({
+        "title": "Take a question back",
+        "readOnlyHint": false,
+        "destructiveHint": false,
+        "idempotentHint": true,
+        "openWorldHint": true,
+    });
+    tool(WITHDRAW, description, &input, &annotations)
 }
 
 /// Of every tool.
