@@ -17,7 +17,9 @@ use countersign::store::error::StoreError;
 use countersign::store::schema::{RowSecurity, SchemaState};
 use countersign::store::server_check::ServerFacts;
 
+use super::administer::open_store;
 use super::findings::{FindingReport, FindingStatus};
+use super::output::{print_json, print_line};
 
 /// The oldest supported PostgreSQL, as `server_version_num`.
 const OLDEST: i32 = 150_000;
@@ -37,10 +39,10 @@ pub async fn run(loaded: Result<Config, ConfigError>, json: bool) -> anyhow::Res
     let failed = report.failed();
     let count = report.count();
     if json {
-        super::print_json(&report.json())?;
+        print_json(&report.json())?;
     } else {
         for line in report.lines() {
-            super::print_line(&line)?;
+            print_line(&line)?;
         }
     }
     anyhow::ensure!(failed == 0, "{failed} of {count} checks failed");
@@ -81,7 +83,7 @@ async fn examine(loaded: Result<Config, ConfigError>, report: &mut FindingReport
         );
     }
     let reached = async {
-        let store = super::open(&config)?;
+        let store = open_store(&config)?;
         let server = store.database.server().await?;
         anyhow::Ok((store, server))
     };

@@ -3,44 +3,24 @@
 use std::io;
 
 use anyhow::Context as _;
-use clap::{Args, CommandFactory as _, Subcommand};
+use clap::{CommandFactory as _, Subcommand};
 use clap_complete::Shell;
 use countersign::client::approver::KnownKey;
 use countersign::client::profile::ProfileFile;
 use countersign::client::visible;
 use serde_json::Value;
 
+use super::Cli;
 use super::approver::{self, ApproverCommand};
+use super::client_options::ClientOptions;
 use super::doctor::{self, DoctorArgs};
-use super::ending::{DENIED, ExitAction};
 use super::enforcer::{self, EnforcerCommand, PairArgs};
+use super::exit_action::{DENIED, ExitAction};
 use super::guard::{self, GuardArgs};
 use super::hook::{self, HookArgs};
 use super::install::{self, InstallArgs};
 use super::mcp::{self, McpArgs};
-use super::{Cli, print_json, print_line, remark};
-
-/// Options of every client command.
-#[derive(Args)]
-pub struct ClientOptions {
-    /// The profile to use, in the user's configuration directory.
-    #[arg(
-        long,
-        env = "COUNTERSIGN_PROFILE",
-        default_value = "default",
-        value_name = "NAME"
-    )]
-    profile: String,
-    /// Print JSON, for programs.
-    #[arg(long)]
-    pub json: bool,
-}
-
-impl ClientOptions {
-    pub fn file(&self) -> anyhow::Result<ProfileFile> {
-        Ok(ProfileFile::named(&self.profile)?)
-    }
-}
+use super::output::{print_json, print_line, remark};
 
 #[derive(Subcommand)]
 pub enum ClientCommand {

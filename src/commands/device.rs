@@ -4,7 +4,7 @@ use clap::Subcommand;
 use countersign::gateway::administration::AdminService;
 
 use super::administer::{ApproverArgs, found};
-use super::{print_json, print_line, remark};
+use super::output::{print_list, remark};
 
 #[derive(Subcommand)]
 pub enum DeviceCommand {
@@ -30,14 +30,10 @@ pub async fn device(
         DeviceCommand::List { approver } => {
             let (tenant, approver) = approver.parse(administration).await?;
             let devices = administration.devices(&tenant, &approver).await?;
-            if json {
-                return print_json(&devices);
-            }
-            for device in devices {
+            print_list(json, &devices, |device| {
                 let revoked = device.revoked_at.map_or("", |_| "  (revoked)");
-                print_line(&format!("{}  {}{revoked}", device.device_id, device.name))?;
-            }
-            Ok(())
+                format!("{}  {}{revoked}", device.device_id, device.name)
+            })
         }
         DeviceCommand::Reset { approver } => {
             let (tenant, approver) = approver.parse(administration).await?;

@@ -5,7 +5,7 @@ use countersign::gateway::administration::AdminService;
 use countersign::protocol::token::RevocationRequest;
 
 use super::administer::{existing_tenant, found, time};
-use super::{print_json, print_line, remark};
+use super::output::{print_json, print_list, remark};
 
 #[derive(Subcommand)]
 pub enum TokenCommand {
@@ -62,20 +62,16 @@ pub async fn token(
         TokenCommand::List { tenant } => {
             let tenant = existing_tenant(administration, &tenant).await?;
             let revoked = administration.token_revocations(&tenant).await?;
-            if json {
-                return print_json(&revoked);
-            }
-            for line in revoked {
-                let what = match (line.token_id, line.subject) {
+            print_list(json, &revoked, |line| {
+                let what = match (&line.token_id, &line.subject) {
                     (Some(id), _) => format!("token {id}"),
                     (None, Some(subject)) => format!("subject {subject}"),
                     (None, None) => "all".to_owned(),
                 };
                 let before = line.issued_before;
                 let before = before.map(|at| format!("  issued before {at}"));
-                print_line(&format!("{what}{}", before.unwrap_or_default()))?;
-            }
-            Ok(())
+                format!("{what}{}", before.unwrap_or_default())
+            })
         }
     }
 }

@@ -14,12 +14,12 @@ use countersign::e2e::{
 use countersign::protocol::decision::Verdict;
 use serde_json::json;
 
+use super::input::{is_interactive, open, says_yes, select};
 use super::view::{headline, item_json, render};
-use super::{find, is_interactive, only, open, says_yes};
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, ExitAction, FAILURE};
+use crate::commands::client_options::ClientOptions;
+use crate::commands::exit_action::{DENIED, ExitAction, FAILURE};
+use crate::commands::output::{print_json, print_line, save};
 use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, parse_duration};
-use crate::commands::{print_json, print_line, save};
 
 pub const APPROVE_EXAMPLES: &str = "\
 Examples:
@@ -181,11 +181,7 @@ fn beyond(choice: &ApproverChoice) -> Option<String> {
 async fn decide(args: &DecisionOptions, choice: ApproverChoice) -> anyhow::Result<ExitAction> {
     let approver = open(&args.options)?;
     let mut screen = TerminalScreen::new(args.options.json);
-    let item = match &args.id {
-        Some(id) => Some(find(&approver, id).await?),
-        None => only(&approver).await?,
-    };
-    let Some(item) = item else {
+    let Some(item) = select(&approver, args.id.as_deref()).await? else {
         screen.say("nothing waits for a decision");
         return Ok(ExitAction::code(DENIED));
     };

@@ -13,12 +13,12 @@ use countersign::clock::Clock;
 use countersign::e2e::{DeviceName, EndorsementRequest, Error};
 use serde_json::json;
 
+use super::input::{argument_or_input, open};
 use super::pair::share;
-use super::{argument_or_input, open};
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{ExitAction, NO_DECISION};
+use crate::commands::client_options::ClientOptions;
+use crate::commands::exit_action::{ExitAction, NO_DECISION};
+use crate::commands::output::{print_json, print_line};
 use crate::commands::terminal::{Colour, TerminalScreen, parse_duration, qr_code};
-use crate::commands::{print_json, print_line};
 
 pub const EXAMPLES: &str = "\
 Examples:

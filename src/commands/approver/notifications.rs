@@ -5,11 +5,11 @@ use countersign::client::approver::{Approver, ListedNotification};
 use countersign::client::{ClientError, visible};
 use serde_json::{Value, json};
 
-use super::{argument_or_input, open};
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, ExitAction};
+use super::input::{argument_or_input, open};
+use crate::commands::client_options::{ClientOptions, NOT_UNIQUE};
+use crate::commands::exit_action::{DENIED, ExitAction};
+use crate::commands::output::{print_json, print_line};
 use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, paint};
-use crate::commands::{print_json, print_line};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -143,9 +143,7 @@ async fn find(approver: &Approver, prefix: &str) -> anyhow::Result<String> {
             let problem = "there is no such notification; see: countersign notifications";
             Err(ClientError::Choice(problem).into())
         }
-        (Some(_), Some(_)) => {
-            Err(ClientError::Choice("the id is not unique; give more of it").into())
-        }
+        (Some(_), Some(_)) => Err(NOT_UNIQUE.into()),
     }
 }
 

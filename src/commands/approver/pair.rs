@@ -8,10 +8,11 @@ use countersign::e2e::PairingLink;
 use countersign::protocol::pairing::PairingCode;
 use serde_json::{Value, json};
 
-use super::{argument_or_input, open, passphrase};
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, ExitAction};
-use crate::commands::print_json;
+use super::input::{argument_or_input, open};
+use super::passphrase;
+use crate::commands::client_options::ClientOptions;
+use crate::commands::exit_action::{DENIED, ExitAction};
+use crate::commands::output::print_json;
 use crate::commands::terminal::{Colour, TerminalScreen, confirm};
 
 /// Answers a pairing that an enforcer has begun.

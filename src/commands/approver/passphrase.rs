@@ -11,9 +11,9 @@ use countersign::client::profile::{ProfileError, ProfileFile, read_passphrase};
 use countersign::clock::Clock;
 use zeroize::Zeroizing;
 
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::ExitAction;
-use crate::commands::remark;
+use crate::commands::client_options::ClientOptions;
+use crate::commands::exit_action::ExitAction;
+use crate::commands::output::remark;
 
 pub const EXAMPLES: &str = "\
 Examples:

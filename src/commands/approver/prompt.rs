@@ -10,10 +10,10 @@ use countersign::client::{ClientError, visible};
 use countersign::protocol::prompt::PromptStatus;
 use serde_json::json;
 
-use super::open;
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, ExitAction, NO_DECISION};
-use crate::commands::print_json;
+use super::input::open;
+use crate::commands::client_options::ClientOptions;
+use crate::commands::exit_action::{DENIED, ExitAction, NO_DECISION};
+use crate::commands::output::print_json;
 use crate::commands::terminal::{TerminalScreen, parse_duration};
 
 pub const EXAMPLES: &str = "\

@@ -9,7 +9,7 @@ use countersign::e2e::{DEVICES, OUTCOME, PlainArtifact, REPOSITORY};
 use countersign::protocol::timestamp::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::payload::{formatted, render_payload, shell_line, warnings, words};
+use super::payload::{formatted, members_of, render_payload, shell_line, warnings, words};
 use crate::commands::terminal::{Colour, minutes, paint};
 
 /// Of a command in a list.
@@ -48,10 +48,6 @@ pub fn item_json(item: &InboxItem) -> Value {
         Err(problem) => shown["problem"] = problem.to_string().into(),
     }
     shown
-}
-
-pub fn members_of(artifact: &PlainArtifact) -> Value {
-    serde_json::from_str(artifact.text()).unwrap_or_default()
 }
 
 /// Two lines of a list.

@@ -1,4 +1,4 @@
-//! What is asked about, as a question with its artifact: for `ask`, and for agents over MCP.
+//! The content of a request and its artifact: for `ask`, and for agents over MCP.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -45,7 +45,7 @@ pub struct ContentOptions {
 }
 
 impl ContentOptions {
-    pub fn question(self) -> anyhow::Result<ApprovalRequest> {
+    pub fn request(self) -> anyhow::Result<ApprovalRequest> {
         let here = std::env::current_dir()?;
         let payload = match self.content {
             RequestContent::Object(payload) => payload,

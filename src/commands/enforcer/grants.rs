@@ -7,9 +7,9 @@ use countersign::clock::Clock;
 use countersign::e2e::{Grant, GrantMatch};
 use serde_json::{Value, json};
 
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, ExitAction};
-use crate::commands::{print_json, print_line, remark};
+use crate::commands::client_options::{ClientOptions, NOT_UNIQUE};
+use crate::commands::exit_action::{DENIED, ExitAction};
+use crate::commands::output::{print_json, print_line, remark};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -163,6 +163,6 @@ fn forget(options: &ClientOptions, id: Option<&str>) -> anyhow::Result<ExitActio
             remark(&format!("forgotten: {}", visible(one)));
             Ok(ExitAction::DONE)
         }
-        _ => Err(ClientError::Choice("the id is not unique; give more of it").into()),
+        _ => Err(NOT_UNIQUE.into()),
     }
 }

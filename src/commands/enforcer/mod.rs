@@ -8,16 +8,14 @@ mod run;
 
 use clap::Subcommand;
 
-use super::ending::ExitAction;
+use super::exit_action::ExitAction;
 
-pub use self::ask::signals;
 pub use self::content::{
     ContentKind, ContentOptions, MAX_CONTENT_BYTES, RequestContent, repository_name,
     repository_root,
 };
 pub use self::grants::describe;
 pub use self::pair::{PairArgs, pair, pairings, unpair};
-pub use self::run::cause;
 
 #[derive(Subcommand)]
 pub enum EnforcerCommand {

@@ -11,9 +11,9 @@ use countersign::clock::Clock;
 use countersign::e2e::{MAX_LABEL_CHARS, ReceivedAnswer, is_label};
 use serde_json::json;
 
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, ExitAction, NO_DECISION};
-use crate::commands::print_json;
+use crate::commands::client_options::ClientOptions;
+use crate::commands::exit_action::{DENIED, ExitAction, NO_DECISION};
+use crate::commands::output::print_json;
 use crate::commands::terminal::{Colour, TerminalScreen, confirm, minutes, qr_code};
 
 #[derive(Args)]

@@ -2,7 +2,10 @@
 //! by closing the connection.
 
 use std::io;
+use std::time::Duration;
 
+use countersign::client::enforcer::{AcceptedApproval, ApprovalDenial, ApprovalRequest};
+use countersign::client::visible;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -44,6 +47,25 @@ pub struct AskCall {
     pub timeout_ms: u64,
     /// If the gateway does not take the question in this time, nobody is asked.
     pub submit_timeout_ms: u64,
+}
+
+impl AskCall {
+    /// Outside a session. Grants are neither used nor kept.
+    pub fn new(request: ApprovalRequest) -> Self {
+        let milliseconds = |time: Duration| time.as_millis().try_into().unwrap_or(u64::MAX);
+        Self {
+            timeout_ms: milliseconds(request.timeout),
+            submit_timeout_ms: milliseconds(request.submit_timeout),
+            artifact_type: request.artifact_type,
+            repository: request.repository,
+            payload: request.payload,
+            members: request.members,
+            approver: request.approver,
+            session: None,
+            may_be_granted: false,
+            may_keep: false,
+        }
+    }
 }
 
 /// The session of an agent, as the agent calls it.
@@ -125,18 +147,57 @@ pub enum AskOutcome {
 }
 
 impl AskReply {
-    pub fn denied(cause: &str, message: impl Into<String>) -> Self {
+    pub fn new(outcome: AskOutcome) -> Self {
         Self {
-            outcome: AskOutcome::Denied {
-                cause: cause.to_owned(),
-                message: message.into(),
-            },
+            outcome,
             request_id: None,
             approver: None,
             reason: None,
             action_id: None,
             context: None,
         }
+    }
+
+    pub fn denied(cause: &str, message: impl Into<String>) -> Self {
+        let (cause, message) = (cause.to_owned(), message.into());
+        Self::new(AskOutcome::Denied { cause, message })
+    }
+
+    /// `kept` describes the grant that was kept.
+    pub fn of_approval(id: String, accepted: &AcceptedApproval, kept: Option<String>) -> Self {
+        let approval = &accepted.approval;
+        Self {
+            request_id: Some(id),
+            approver: Some(visible(approval.approver.as_str())),
+            reason: approval.hints.reason.as_deref().map(visible),
+            action_id: approval.hints.action_id.clone(),
+            ..Self::new(AskOutcome::Approved { until: None, kept })
+        }
+    }
+
+    pub fn of_denial(id: Option<String>, denial: &ApprovalDenial) -> Self {
+        let mut reply = Self::denied(cause(denial), denial.to_string());
+        reply.request_id = id;
+        if let ApprovalDenial::Rejected(rejection) = denial {
+            reply.approver = Some(visible(rejection.approver.as_str()));
+            reply.reason = rejection.hints.reason.as_deref().map(visible);
+            reply.action_id.clone_from(&rejection.hints.action_id);
+        }
+        reply
+    }
+}
+
+/// One word for programs.
+pub fn cause(denial: &ApprovalDenial) -> &'static str {
+    match denial {
+        ApprovalDenial::Rejected(_) => "rejected",
+        denial if denial.is_timeout() => "timeout",
+        ApprovalDenial::Ended(_) | ApprovalDenial::TimedOut => "ended",
+        ApprovalDenial::Unavailable(_) => "unavailable",
+        ApprovalDenial::Refused(_) => "refused",
+        ApprovalDenial::Untrusted(_) => "untrusted",
+        ApprovalDenial::Changed(_) => "changed",
+        ApprovalDenial::NotPaired => "unpaired",
     }
 }
 

@@ -12,13 +12,14 @@ use anyhow::Context as _;
 use clap::Args;
 use nix::unistd::User;
 
-use super::client::ClientOptions;
-use super::ending::ExitAction;
-use super::{remark, stop_signals};
+use super::client_options::ClientOptions;
+use super::exit_action::ExitAction;
+use super::output::remark;
+use super::signals::stop_signals;
 
 pub use self::answer::{INTERRUPTED, answer};
 pub use self::client::{GuardAddress, USER_PLACEHOLDER};
-pub use self::message::{AgentSession, AskCall, AskOutcome, AskReply, ObservedEvent};
+pub use self::message::{AgentSession, AskCall, AskOutcome, AskReply, ObservedEvent, cause};
 
 pub const EXAMPLES: &str = "\
 Example:

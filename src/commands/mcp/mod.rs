@@ -22,10 +22,10 @@ use tokio::time::timeout;
 
 use self::requests::OpenRequests;
 use self::server::McpServer;
-use super::client::ClientOptions;
-use super::ending::ExitAction;
-use super::enforcer::signals;
+use super::client_options::ClientOptions;
+use super::exit_action::ExitAction;
 use super::guard::GuardAddress;
+use super::signals::signals;
 use super::terminal::TerminalScreen;
 
 pub const EXAMPLES: &str = r#"Examples:

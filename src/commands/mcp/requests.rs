@@ -1,5 +1,5 @@
-//! The requests of one server: each is a task of its own with an enforcer of its own, so that none waits for another. What is
-//! approved comes from an accepted decision and from nothing else.
+//! The requests of one server. Each has its own task and its own enforcer, so that none waits for another.
+//! Only an accepted decision approves anything.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,15 +15,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::answers;
-use crate::commands::client::ClientOptions;
+use crate::commands::client_options::ClientOptions;
 use crate::commands::enforcer::ContentOptions;
 use crate::commands::guard::{AskCall, GuardAddress};
 
-/// So many may wait for a decision at once.
+/// Requests that may wait for a decision at once.
 pub const MAX_PENDING: usize = 64;
-/// So many that have ended are remembered for `check_approval`.
-const REMEMBERED: usize = 256;
-/// A request that is just being sent has this long to arrive before it is withdrawn: the other way round it would stay.
+/// Requests that have ended and are kept for `check_approval`.
+const MAX_ENDED: usize = 256;
+/// A request that is just being sent has this long to arrive before it is withdrawn. A withdrawal that arrives first would be lost.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
@@ -38,7 +38,7 @@ enum RequestState {
     Ended(Value),
 }
 
-/// A request, for whoever waits for it.
+/// A request, as seen by a call that waits for it.
 #[derive(Clone)]
 pub struct OpenRequest {
     state: watch::Receiver<RequestState>,
@@ -50,21 +50,21 @@ pub struct OpenRequest {
 }
 
 impl OpenRequest {
-    /// What became of it.
+    /// Waits for the answer.
     pub async fn ended(&mut self) -> Value {
         let ended = self
             .state
             .wait_for(|state| matches!(state, RequestState::Ended(_)));
         match ended.await.as_deref() {
             Ok(RequestState::Ended(answer)) => answer.clone(),
-            // Its task has come to nothing.
+            // Its task has panicked.
             Ok(RequestState::Asking | RequestState::Waiting { .. }) | Err(_) => {
                 answers::failed("an internal error; nothing was approved")
             }
         }
     }
 
-    /// As it is once the gateway has it, or once it has ended.
+    /// Waits until the gateway has it or it has ended, and tells which.
     pub async fn sent(&mut self) -> Value {
         let sent = self
             .state
@@ -116,7 +116,7 @@ impl OpenRequest {
 }
 
 #[derive(Default)]
-struct KnownRequest {
+struct KnownRequests {
     requests: HashMap<String, OpenRequest>,
     /// The ids of those that have ended, oldest first.
     ended: VecDeque<String>,
@@ -126,7 +126,7 @@ pub struct OpenRequests {
     options: ClientOptions,
     guard: Option<GuardAddress>,
     slots: Arc<Semaphore>,
-    known: Mutex<KnownRequest>,
+    known: Mutex<KnownRequests>,
     tasks: TaskTracker,
     /// Withdraws everything.
     stop: CancellationToken,
@@ -162,7 +162,7 @@ impl OpenRequests {
         };
         let trouble = (enforcer.as_ref()).map(|enforcer| enforcer.client().trouble());
         let limit = wanted.timeout;
-        let question = wanted.question()?;
+        let wanted = wanted.request()?;
         let (states, state) = watch::channel(RequestState::Asking);
         let request = OpenRequest {
             state,
@@ -176,11 +176,11 @@ impl OpenRequests {
             let mut id = None;
             let answer = match (enforcer, &requests.guard) {
                 (Some(enforcer), _) => {
-                    let asked = requests.ask(enforcer, question, &asking, &states, &mut id);
+                    let asked = requests.ask(enforcer, wanted, &asking, &states, &mut id);
                     asked.await
                 }
                 (None, Some(guard)) => {
-                    let asked = requests.ask_guard(guard, question, &asking, &states, &mut id);
+                    let asked = requests.ask_guard(guard, wanted, &asking, &states, &mut id);
                     asked.await
                 }
                 (None, None) => answers::failed("there is nobody to ask"),
@@ -197,7 +197,7 @@ impl OpenRequests {
     async fn ask(
         &self,
         mut enforcer: Enforcer,
-        question: ApprovalRequest,
+        wanted: ApprovalRequest,
         request: &OpenRequest,
         states: &watch::Sender<RequestState>,
         known_as: &mut Option<String>,
@@ -206,7 +206,7 @@ impl OpenRequests {
         let prepared = tokio::select! {
             biased;
             () = withdrawal.cancelled() => return answers::withdrawn(None, Ok(())),
-            prepared = enforcer.prepare(question) => prepared,
+            prepared = enforcer.prepare(wanted) => prepared,
         };
         let mut pending = match prepared {
             Ok(pending) => pending,
@@ -246,24 +246,11 @@ impl OpenRequests {
     async fn ask_guard(
         &self,
         guard: &GuardAddress,
-        question: ApprovalRequest,
+        wanted: ApprovalRequest,
         request: &OpenRequest,
         states: &watch::Sender<RequestState>,
         known_as: &mut Option<String>,
     ) -> Value {
-        let milliseconds = |time: Duration| time.as_millis().try_into().unwrap_or(u64::MAX);
-        let call = AskCall {
-            artifact_type: question.artifact_type,
-            repository: question.repository,
-            payload: question.payload,
-            members: question.members,
-            approver: question.approver,
-            session: None,
-            may_be_granted: false,
-            may_keep: false,
-            timeout_ms: milliseconds(question.timeout),
-            submit_timeout_ms: milliseconds(question.submit_timeout),
-        };
         let asked = |id: &str, approvers: &[String], seconds| {
             self.known().requests.insert(id.to_owned(), request.clone());
             *known_as = Some(id.to_owned());
@@ -275,7 +262,7 @@ impl OpenRequests {
         };
         tokio::select! {
             biased;
-            replied = guard.ask(call, asked, async || Ok(())) => match replied {
+            replied = guard.ask(AskCall::new(wanted), asked, async || Ok(())) => match replied {
                 Ok(reply) => answers::replied(reply),
                 Err(problem) => answers::failed(&problem),
             },
@@ -291,14 +278,14 @@ impl OpenRequests {
     fn forget_oldest(&self, ended: String) {
         let mut known = self.known();
         known.ended.push_back(ended);
-        if known.ended.len() > REMEMBERED
+        if known.ended.len() > MAX_ENDED
             && let Some(oldest) = known.ended.pop_front()
         {
             known.requests.remove(&oldest);
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, KnownRequest> {
+    fn known(&self) -> MutexGuard<'_, KnownRequests> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

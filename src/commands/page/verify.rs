@@ -9,7 +9,7 @@ use countersign::protocol::hex;
 use tokio::time::Instant;
 
 use super::PageArgs;
-use crate::commands::print_line;
+use crate::commands::output::print_line;
 
 /// For each file.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(20);

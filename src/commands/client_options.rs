@@ -1,0 +1,30 @@
+//! Options and errors that the client commands share.
+
+use clap::Args;
+use countersign::client::ClientError;
+use countersign::client::profile::ProfileFile;
+
+/// Several ids begin with the given text.
+pub const NOT_UNIQUE: ClientError = ClientError::Choice("the id is not unique; give more of it");
+
+/// Options of every client command.
+#[derive(Args)]
+pub struct ClientOptions {
+    /// The profile to use, in the user's configuration directory.
+    #[arg(
+        long,
+        env = "COUNTERSIGN_PROFILE",
+        default_value = "default",
+        value_name = "NAME"
+    )]
+    profile: String,
+    /// Print JSON, for programs.
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl ClientOptions {
+    pub fn file(&self) -> anyhow::Result<ProfileFile> {
+        Ok(ProfileFile::named(&self.profile)?)
+    }
+}
