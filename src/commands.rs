@@ -15,6 +15,7 @@ mod health;
 mod hook;
 mod install;
 mod invite;
+mod key;
 mod mcp;
 mod output;
 mod page;
@@ -27,18 +28,18 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap_complete::Shell;
 use countersign::config::{Config, Secret};
 use countersign::store::schema;
 use countersign::telemetry;
 
-use self::administer::{
-    CredentialCommand, KeyCommand, TenantCommand, administration, credential, key, tenant,
-};
+use self::administer::{CredentialCommand, TenantCommand, administration, credential, tenant};
 use self::client::ClientCommand;
 use self::device::{DeviceCommand, device};
 pub use self::exit_action::{DENIED, ExitAction, code_of};
 use self::invite::{InviteArgs, invite};
+use self::key::{KeyCommand, key};
 use self::output::print_line;
 use self::page::PageArgs;
 use self::serve::{ServeArgs, parse_listen, serve};
@@ -76,6 +77,11 @@ pub struct Cli {
 enum CliCommand {
     #[command(flatten)]
     Client(ClientCommand),
+    /// Print a script that completes commands in a shell.
+    #[command(
+        after_help = "Example:\n  countersign completions bash > ~/.local/share/bash-completion/completions/countersign"
+    )]
+    Completions { shell: Shell },
     /// Run a node.
     Serve(ServeArgs),
     /// Apply the migrations that are missing.
@@ -95,7 +101,8 @@ enum CliCommand {
     /// Run a whole gateway on a private PostgreSQL, with a demo tenant.
     #[cfg(feature = "dev")]
     Dev(DevArgs),
-    /// Write the approvers' page to a directory, for another host than the gateway's; or compare it with what a host serves.
+    /// Write the approvers' page to a directory, for another host than the gateway's; or compare it
+    /// with what a host serves.
     Page(PageArgs),
     /// Manage tenants.
     Tenant(AdminArgs<TenantCommand>),
@@ -124,7 +131,8 @@ struct AdminArgs<C: Subcommand> {
 #[cfg(feature = "dev")]
 #[derive(Args)]
 struct DevArgs {
-    /// The address of the first node; the others use the ports after it. A port alone means 127.0.0.1, port 0 free ports.
+    /// The address of the first node; the others use the ports after it. A port alone means
+    /// 127.0.0.1, port 0 free ports.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen, default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
     /// How many nodes to run, each as a process.
@@ -144,7 +152,10 @@ struct DevArgs {
 impl Cli {
     /// Whether it is a command for one person, rather than a gateway that serves many.
     pub fn is_client(&self) -> bool {
-        matches!(self.command, CliCommand::Client(_))
+        matches!(
+            self.command,
+            CliCommand::Client(_) | CliCommand::Completions { .. }
+        )
     }
 
     /// Whether an agent waits for it, and takes some exit statuses for permission.
@@ -156,6 +167,11 @@ impl Cli {
 pub async fn run(cli: Cli) -> anyhow::Result<ExitAction> {
     match cli.command {
         CliCommand::Client(command) => client::run(command).await,
+        CliCommand::Completions { shell } => {
+            let mut command = Cli::command();
+            clap_complete::generate(shell, &mut command, "countersign", &mut std::io::stdout());
+            Ok(ExitAction::DONE)
+        }
         CliCommand::Page(args) => {
             page::run(&args).await?;
             Ok(ExitAction::DONE)
@@ -186,7 +202,7 @@ async fn serve_or_administer(
     };
     telemetry::start(&config.log);
     match command {
-        CliCommand::Client(_) | CliCommand::Page(_) => Ok(()),
+        CliCommand::Client(_) | CliCommand::Completions { .. } | CliCommand::Page(_) => Ok(()),
         CliCommand::Serve(args) => Box::pin(serve(config, args)).await,
         CliCommand::Migrate => {
             config.validate()?;

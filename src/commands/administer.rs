@@ -1,4 +1,4 @@
-//! Tenants, credentials and signing keys on the command line.
+//! Tenants and credentials on the command line.
 
 use std::sync::Arc;
 
@@ -9,18 +9,13 @@ use countersign::clock::Clock;
 use countersign::config::Config;
 use countersign::gateway::administration::{AdminService, CredentialRequest, MadeCode};
 use countersign::gateway::error::Error;
-use countersign::http::platform::key_json;
 use countersign::protocol::credential::CredentialKind;
-use countersign::protocol::id::{
-    ApproverId, CredentialId, ID_EXPECTED, NodeId, SignerKeyId, TenantId, TextId,
-};
-use countersign::protocol::signature::PublicKey;
+use countersign::protocol::id::{ApproverId, CredentialId, ID_EXPECTED, NodeId, TenantId, TextId};
 use countersign::protocol::timestamp::Timestamp;
 use countersign::store::Store;
 use countersign::store::audit::AuditActor;
 use countersign::store::credential::RoleName;
 use countersign::store::schema::{RowSecurity, SchemaState};
-use countersign::store::signing_key::NewSigningKey;
 use countersign::telemetry::Metrics;
 use serde_json::json;
 use tokio_util::task::TaskTracker;
@@ -45,7 +40,8 @@ pub enum TenantCommand {
 
 #[derive(Subcommand)]
 pub enum CredentialCommand {
-    /// Create a credential and print its API key, or the code that binds its certificate. Neither is shown again.
+    /// Create a credential and print its API key, or the code that binds its certificate. Neither
+    /// is shown again.
     Create {
         /// The tenant's id.
         #[arg(long)]
@@ -59,7 +55,8 @@ pub enum CredentialCommand {
         /// Instead of --bound-id: it may act as any id of its role. For trusted backends only.
         #[arg(long, conflicts_with = "bound_id")]
         unbound: bool,
-        /// For a client certificate, which its holder binds with the printed code, instead of an API key.
+        /// For a client certificate, which its holder binds with the printed code, instead of an
+        /// API key.
         #[arg(long)]
         certificate: bool,
         /// When it expires (RFC 3339).
@@ -72,7 +69,8 @@ pub enum CredentialCommand {
         #[arg(long)]
         tenant: Option<String>,
     },
-    /// Print a new code for a credential with --certificate: if the last one was not used, or for a renewed certificate.
+    /// Print a new code for a credential with --certificate: if the last one was not used, or for a
+    /// renewed certificate.
     Code {
         /// Its id.
         credential: String,
@@ -104,40 +102,6 @@ impl ApproverArgs {
         let tenant = existing_tenant(administration, &self.tenant).await?;
         Ok((tenant, approver))
     }
-}
-
-#[derive(Subcommand)]
-pub enum KeyCommand {
-    /// Register a signing key.
-    Put {
-        #[command(flatten)]
-        approver: ApproverArgs,
-        /// The key's id.
-        #[arg(long)]
-        key: String,
-        /// The Ed25519 public key, in base64url.
-        #[arg(long)]
-        public_key: String,
-        /// When it becomes valid (RFC 3339).
-        #[arg(long)]
-        not_before: Option<String>,
-        /// When it ceases to be valid (RFC 3339).
-        #[arg(long)]
-        not_after: Option<String>,
-    },
-    /// List an approver's keys.
-    List {
-        #[command(flatten)]
-        approver: ApproverArgs,
-    },
-    /// Revoke a signing key.
-    Revoke {
-        #[command(flatten)]
-        approver: ApproverArgs,
-        /// The key's id.
-        #[arg(long)]
-        key: String,
-    },
 }
 
 pub fn open_store(config: &Config) -> anyhow::Result<Arc<Store>> {
@@ -172,7 +136,7 @@ pub async fn administration(config: &Config) -> anyhow::Result<AdminService> {
     ))
 }
 
-fn id<T: TextId>(what: &'static str, text: &str) -> anyhow::Result<T> {
+pub(super) fn id<T: TextId>(what: &'static str, text: &str) -> anyhow::Result<T> {
     T::parse(text).with_context(|| format!("{what} should be {ID_EXPECTED}"))
 }
 
@@ -338,64 +302,6 @@ pub async fn credential(
             let revoked = administration.revoke_credential(None, None, &id).await;
             let missing = "list them with `countersign credential list`";
             found(revoked, &format!("no credential {credential:?}; {missing}"))?;
-            remark("revoked");
-            Ok(())
-        }
-    }
-}
-
-pub async fn key(
-    administration: &AdminService,
-    command: KeyCommand,
-    json: bool,
-) -> anyhow::Result<()> {
-    match command {
-        KeyCommand::Put {
-            approver,
-            key,
-            public_key,
-            not_before,
-            not_after,
-        } => {
-            let public_key = PublicKey::parse(&public_key)
-                .context("public-key should be 32 bytes in base64url")?;
-            let key = NewSigningKey {
-                id: id("key", &key)?,
-                public_key,
-                not_before: not_before.as_deref().map(time).transpose()?,
-                not_after: not_after.as_deref().map(time).transpose()?,
-                // A user of this command line can write to the database, and so may import keys.
-                proof_nonce: None,
-            };
-            let (tenant, approver) = approver.parse(administration).await?;
-            let registered = administration
-                .register_key(&tenant, &approver, &key, false)
-                .await;
-            found(registered, &format!("tenant {tenant} is disabled"))?;
-            remark("registered");
-            Ok(())
-        }
-        KeyCommand::List { approver } => {
-            let (tenant, approver) = approver.parse(administration).await?;
-            let keys = administration.keys(&tenant, &approver).await?;
-            if json {
-                return print_json(&keys.iter().map(key_json).collect::<Vec<_>>());
-            }
-            for key in keys {
-                let revoked = key.revoked_at.map_or("", |_| "  (revoked)");
-                let public_key = key.public_key.to_text();
-                print_line(&format!("{}  {public_key}{revoked}", key.id))?;
-            }
-            Ok(())
-        }
-        KeyCommand::Revoke { approver, key } => {
-            let key = id::<SignerKeyId>("key", &key)?;
-            let (tenant, approver) = approver.parse(administration).await?;
-            let revoked = administration
-                .revoke_key(&tenant, &approver, &key, true)
-                .await;
-            let missing = "list them with `countersign key list`";
-            found(revoked, &format!("{approver} has no key {key}; {missing}"))?;
             remark("revoked");
             Ok(())
         }

@@ -1,5 +1,6 @@
-//! `countersign check`: finds what would keep a node from starting or working well, and says what to do about it. One finding
-//! does not hide the next, unless nothing more can be checked. It changes nothing.
+//! `countersign check`: finds what would keep a node from starting or working well, and says what
+//! to do about it. One finding does not hide the next, unless nothing more can be checked. It
+//! changes nothing.
 
 mod sign_in;
 
@@ -230,7 +231,8 @@ fn retention(config: &Config, floors: RetentionFloors, report: &mut FindingRepor
     report.warn("retention", message, remedy);
 }
 
-/// Credentials for any id are for trusted backends; those that an earlier version made may be so by mistake.
+/// Credentials for any id are for trusted backends; those that an earlier version made may be so by
+/// mistake.
 async fn credentials(store: &Store, report: &mut FindingReport) -> Result<(), StoreError> {
     const REMEDY: &str =
         "unless a trusted backend needs it, revoke each and create one with --bound-id";

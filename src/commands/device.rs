@@ -1,4 +1,5 @@
-//! The devices of approvers on the command line. Only an approver's own devices can add and revoke single ones.
+//! The devices of approvers on the command line. Only an approver's own devices can add and revoke
+//! single ones.
 
 use clap::Subcommand;
 use countersign::gateway::administration::AdminService;
@@ -13,8 +14,8 @@ pub enum DeviceCommand {
         #[command(flatten)]
         approver: ApproverArgs,
     },
-    /// End all devices of an approver who has lost them, and let the next one be the first again. Enforcers trust that one only
-    /// after they have been paired with it.
+    /// End all devices of an approver who has lost them, and let the next one be the first again.
+    /// Enforcers trust that one only after they have been paired with it.
     Reset {
         #[command(flatten)]
         approver: ApproverArgs,

@@ -44,9 +44,9 @@ pub async fn ask(config: &Config, address: Option<String>) -> anyhow::Result<Str
     Ok(body)
 }
 
-/// Accepts any certificate: nothing secret is sent or received. Requiring the certificate in the file would
-/// report a node as unhealthy that has not reloaded it yet. A node that requires a client certificate is
-/// shown its own, which it accepts.
+/// Accepts any certificate: nothing secret is sent or received. Requiring the certificate in the
+/// file would report a node as unhealthy that has not reloaded it yet. A node that requires a
+/// client certificate is shown its own, which it accepts.
 fn client(config: &config::Tls) -> anyhow::Result<Client> {
     // Not an error if another one is installed.
     let _installed = CryptoProvider::clone(&tls::provider()).install_default();

@@ -9,7 +9,8 @@ use super::output::{print_json, print_list, remark};
 
 #[derive(Subcommand)]
 pub enum TokenCommand {
-    /// Revoke tokens that another issuer made: one by its id, those of a subject, or all that were issued before a time.
+    /// Revoke tokens that another issuer made: one by its id, those of a subject, or all that were
+    /// issued before a time.
     Revoke {
         /// The tenant's id.
         #[arg(long)]
@@ -20,7 +21,8 @@ pub enum TokenCommand {
         /// The tokens' `sub` (or `client_id`, where they have no `sub`).
         #[arg(long)]
         subject: Option<String>,
-        /// Only tokens that were issued before this time (RFC 3339). If a subject is named, by default now plus the leeway for clocks.
+        /// Only tokens that were issued before this time (RFC 3339). If a subject is named, by
+        /// default now plus the leeway for clocks.
         #[arg(long)]
         issued_before: Option<String>,
     },

@@ -147,7 +147,8 @@ async fn revoke(options: &ClientOptions, id: &str, yes: bool) -> anyhow::Result<
     let (device, name) = match (known, devices.beginning(id).as_slice(), whole) {
         (Some(device), ..) => (device.id, visible(&device.name)),
         (None, [device], _) => (device.id, visible(&device.name)),
-        // A gateway may list fewer devices here than it lists to enforcers, which show the whole ids.
+        // A gateway may list fewer devices here than it lists to enforcers, which show the whole
+        // ids.
         (None, [], Some(device)) => (device, "a device that the gateway does not list".into()),
         (None, [], None) => {
             return Err(ClientError::Choice(

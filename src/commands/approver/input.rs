@@ -28,7 +28,7 @@ pub fn argument_or_input(argument: &str) -> anyhow::Result<String> {
     Ok(line.trim().to_owned())
 }
 
-/// Whether a person at the terminal says yes. An error if there is none.
+/// Asks a person at the terminal. An error if there is no terminal.
 pub async fn says_yes(question: &str) -> anyhow::Result<bool> {
     let answer = ask(&format!("{question} [y/N]")).await;
     let answer = answer.map_err(|_| ClientError::Choice("there is no terminal to ask on"))?;
@@ -39,7 +39,8 @@ pub fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// The request whose id begins with `prefix`, or without one the only request that waits, if any does.
+/// The request whose id begins with `prefix`, or without one the only request that waits, if any
+/// does.
 pub async fn select(
     approver: &Approver,
     prefix: Option<&str>,

@@ -36,7 +36,7 @@ pub struct JoinArgs {
     options: ClientOptions,
     /// The invitation's link, or - to read it from standard input.
     link: Option<String>,
-    /// What this device of an approver is called; by default after the machine.
+    /// The name of this device of an approver; by default after the machine.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Where the gateway is, if the link leads elsewhere; can be given for each node.
@@ -45,7 +45,8 @@ pub struct JoinArgs {
     /// Root certificates to trust instead of the system's, in PEM.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Send the credential over plain HTTP to another machine, for a network that nobody else reads.
+    /// Send the credential over plain HTTP to another machine, for a network that nobody else
+    /// reads.
     #[arg(long)]
     allow_http: bool,
     /// Give up the keys of this role that the profile has.

@@ -1,4 +1,5 @@
-//! The approver's commands: joining, reading what enforcers ask, deciding, devices, and verifying a decision offline.
+//! The approver's commands: joining, reading what enforcers ask, deciding, devices, and verifying a
+//! decision offline.
 
 mod decide;
 mod devices;
@@ -23,8 +24,8 @@ pub use self::pair::{pair, pairings, unpair};
 pub enum ApproverCommand {
     /// Join a gateway with an invitation, as an approver or as an enforcer.
     ///
-    /// It creates the keys and writes the profile. A further device of an approver prints a link, which a device in force
-    /// opens to add it. Without a link, goes on with what was begun.
+    /// It creates the keys and writes the profile. A further device of an approver prints a link,
+    /// which a device in force opens to add it. Without a link, goes on with what was begun.
     #[command(after_help = join::EXAMPLES)]
     Join(join::JoinArgs),
     /// List the requests that wait for a decision.
@@ -35,25 +36,27 @@ pub enum ApproverCommand {
     Show(inbox::ShowArgs),
     /// Approve a request.
     ///
-    /// Without an id, shows the only request that waits and asks on the terminal. Exit status: 0 accepted by the gateway, 77
-    /// refused, 69 gateway unavailable.
+    /// Without an id, shows the only request that waits and asks on the terminal. Exit status: 0
+    /// accepted by the gateway, 77 refused, 69 gateway unavailable.
     #[command(after_help = decide::APPROVE_EXAMPLES)]
     Approve(decide::ApproveArgs),
     /// Reject a request.
     ///
     /// Without an id, shows the only request that waits and asks on the terminal.
     #[command(after_help = decide::REJECT_EXAMPLES)]
-    Reject(decide::RejectArgs),
+    Reject(decide::DecisionOptions),
     /// Write to an agent whose enforcer this device is paired with.
     ///
-    /// The text is encrypted to the enforcer, which gives it to the agent the next time a person decides one of its calls, or a
-    /// prompt or session begins. Exit status: 0 sent or delivered, 77 rejected, 75 not taken in time.
+    /// The text is encrypted to the enforcer, which gives it to the agent the next time a person
+    /// decides one of its calls, or a prompt or session begins. Exit status: 0 sent or delivered,
+    /// 77 rejected, 75 not taken in time.
     #[command(after_help = prompt::EXAMPLES)]
     Prompt(prompt::PromptArgs),
     /// List the devices of this approver, add one or revoke one.
     #[command(after_help = devices::EXAMPLES, args_conflicts_with_subcommands = true)]
     Devices(devices::DevicesArgs),
-    /// List where this approver is notified that something waits; add a webhook, test or remove one.
+    /// List where this approver is notified that something waits; add a webhook, test or remove
+    /// one.
     #[command(after_help = notifications::EXAMPLES, args_conflicts_with_subcommands = true)]
     Notifications(notifications::NotificationsArgs),
     /// Encrypt the keys of this device with a passphrase; change or remove it.
@@ -63,8 +66,8 @@ pub enum ApproverCommand {
     Passphrase(passphrase::PassphraseArgs),
     /// Verify a saved decision, offline.
     ///
-    /// Exit status: 0 if a device that this profile trusts, or that --device names, has signed it; 77 if not; 65 if the file is
-    /// malformed.
+    /// Exit status: 0 if a device that this profile trusts, or that --device names, has signed it;
+    /// 77 if not; 65 if the file is malformed.
     #[command(after_help = verify::EXAMPLES)]
     Verify(verify::VerifyArgs),
 }

@@ -13,7 +13,7 @@ use super::passphrase;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::exit_action::{DENIED, ExitAction};
 use crate::commands::output::print_json;
-use crate::commands::terminal::{Colour, TerminalScreen, confirm};
+use crate::commands::terminal::{Colour, TerminalScreen, confirm_digits};
 
 /// Answers a pairing that an enforcer has begun.
 pub async fn pair(
@@ -46,7 +46,7 @@ pub async fn pair(
     Ok(ExitAction::DONE)
 }
 
-/// Tells the approver's other devices which enforcers this one knows, and the other way round. Nothing else depends on it.
+/// Exchanges the known enforcers with the approver's other devices. Nothing else depends on it.
 pub async fn share(approver: &Approver, screen: &mut TerminalScreen) {
     if let Err(error) = approver.share_enforcers().await {
         screen.say(&format!(
@@ -75,14 +75,10 @@ async fn by_code(
         visible(comparing.enforcer().as_str()),
         screen.paint(Colour::Bold, &comparing.digits().to_string()),
     ));
-    let same = confirm("Does the other screen show the same fifteen digits?").await;
-    if same.unwrap_or(false) {
+    if confirm_digits(screen).await {
         return Ok(Some(approver.confirm(comparing).await?));
     }
     let told = approver.abort(comparing).await;
-    screen.say(
-        "not paired: the digits were not confirmed. If they differed, someone may be interfering.",
-    );
     told.context("the gateway could not be told to forget this pairing")?;
     Ok(None)
 }

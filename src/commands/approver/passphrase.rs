@@ -1,5 +1,5 @@
-//! `passphrase`: encrypts the keys of this device. A file can supply the passphrase, for scripts. A reader of that file and the profile
-//! has the keys.
+//! `passphrase`: encrypts the keys of this device. A file can supply the passphrase, for scripts. A
+//! reader of that file and the profile has the keys.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

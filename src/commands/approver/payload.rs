@@ -1,4 +1,5 @@
-//! The content of a request for a person's eyes: by kind, complete, with what could mislead made visible.
+//! The content of a request for a person's eyes: by kind, complete, with what could mislead made
+//! visible.
 
 use std::fmt::Write as _;
 
@@ -136,7 +137,8 @@ fn paint_lines(enabled: bool, colour: Colour, text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The files that a patch is about, with what it was made for. `None` if there is more to know of them.
+/// The files that a patch is about, with what it was made for. `None` if there is more to know of
+/// them.
 fn file_lines(files: &Value) -> Option<String> {
     let mut text = String::new();
     for file in files.as_array()? {
@@ -178,7 +180,7 @@ fn patch_lines(patch: &str, enabled: bool) -> String {
     text
 }
 
-/// What a person could overlook.
+/// Warns of things that a person could overlook.
 pub fn warnings(artifact: &PlainArtifact) -> Vec<String> {
     let members = members_of(artifact);
     let mut found = Vec::new();

@@ -1,4 +1,5 @@
-//! A request as a person reads it: complete, never shortened, with nothing in it that could move the cursor or hide.
+//! A request as a person reads it: complete, never shortened, with nothing in it that could move
+//! the cursor or hide.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -25,7 +26,7 @@ fn is_salt(value: &Value) -> bool {
         .is_some_and(|text| text.len() == SALT_CHARS && text.as_bytes().iter().all(is_base64url))
 }
 
-/// An item for programs.
+/// A request for programs.
 pub fn item_json(item: &InboxItem) -> Value {
     let mut shown = json!({
         "requestId": item.request_id,
@@ -75,7 +76,7 @@ fn time_left(item: &InboxItem, now: Timestamp) -> String {
     }
 }
 
-/// Who asks: as this device knows it, or as the gateway says.
+/// The enforcer that asks, as this device knows it or as the gateway says.
 fn who(item: &InboxItem) -> String {
     let id = item.enforcer_id.as_ref().map(|id| visible(id.as_str()));
     let id = id.unwrap_or_else(|| "nobody".to_owned());
@@ -197,7 +198,8 @@ pub fn render_artifact(artifact: &PlainArtifact, colour: bool) -> String {
         if extensions.get(SALT).is_some_and(is_salt) {
             extensions.remove(SALT);
         }
-        // Shown above, and compared with what this device knows. The artifact could not be opened if they held anything else.
+        // Shown above, and compared with what this device knows. The artifact could not be opened
+        // if they held anything else.
         extensions.remove(REPOSITORY);
         extensions.remove(DEVICES);
         if extensions.get(OUTCOME).is_some_and(|named| named["v"] == 1) {

@@ -32,7 +32,7 @@ Examples:
 pub struct AskArgs {
     #[command(flatten)]
     options: ClientOptions,
-    /// What it is; by default a patch if the file is called so, else a plan.
+    /// The type of the content; by default a patch if the file is called so, else a plan.
     #[arg(long = "type", value_enum)]
     kind: Option<ContentKind>,
     /// How long to wait for a decision.

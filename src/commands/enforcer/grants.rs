@@ -1,4 +1,4 @@
-//! `grants`: what people have permitted this enforcer beyond one request.
+//! `grants`: permissions of people to this enforcer beyond one request.
 
 use clap::{Args, Subcommand};
 use countersign::client::enforcer::{Enforcer, GrantSubject, KeptGrant};
@@ -57,7 +57,7 @@ fn open(options: &ClientOptions) -> anyhow::Result<Enforcer> {
     Ok(Enforcer::open(&options.file()?, &Clock::system())?)
 }
 
-/// What a grant permits, and until when.
+/// Describes what a grant permits, and until when.
 pub fn describe(grant: &Grant) -> String {
     let what = match &grant.matches {
         GrantMatch::Same => "the same again".to_owned(),

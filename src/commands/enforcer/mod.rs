@@ -21,9 +21,10 @@ pub use self::pair::{PairArgs, pair, pairings, unpair};
 pub enum EnforcerCommand {
     /// Ask for approval of a command, then run it.
     ///
-    /// The command runs only if a paired device has signed an approval of exactly this command. Then this process becomes
-    /// it: it has the same input, output, signals and exit status. Otherwise the exit status is 77. Ctrl-C takes the
-    /// question back. What an approver has permitted for a time is not asked again; see `grants`.
+    /// The command runs only if a paired device has signed an approval of exactly this command.
+    /// Then this process becomes it: it has the same input, output, signals and exit status.
+    /// Otherwise the exit status is 77. Ctrl-C withdraws the request. An approver is not asked
+    /// again about what a grant permits; see `grants`.
     #[command(after_help = run::EXAMPLES)]
     Run(run::RunArgs),
     /// Ask for approval of a plan, a patch or anything else, and print the signed decision.

@@ -30,7 +30,7 @@ Examples:
   countersign run -- echo hello
   countersign run --timeout 1h -- terraform apply
   countersign run --approver alice -- sh -c 'rm -rf build && make'
-  countersign run --always-ask -- git push      whatever was permitted before";
+  countersign run --always-ask -- git push      even if it was permitted before";
 
 const GRANT_TIMEOUT: Duration = Duration::from_secs(15);
 

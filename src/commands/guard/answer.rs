@@ -1,5 +1,5 @@
-//! Answers one request, by a grant or by a person: for a hook with a profile of its own, and for a guard on
-//! behalf of another user.
+//! Answers one request, by a grant or by a person: for a hook with a profile of its own, and for a
+//! guard on behalf of another user.
 
 use std::time::Duration;
 
@@ -21,10 +21,12 @@ const JUDGE_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REQUEST_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 pub const INTERRUPTED: &str = "interrupted before there was a decision";
 
-/// Called once the gateway has the request: with its id, the approvers who are asked, and the seconds left.
+/// Called once the gateway has the request: with its id, the approvers who are asked, and the
+/// seconds left.
 pub type AskedReport<'r> = &'r mut (dyn FnMut(&str, Vec<String>, u64) + Send);
 
-/// Answers a request. Only an accepted approval or a grant allows. `stop` denies, and withdraws the request.
+/// Answers a request. Only an accepted approval or a grant allows. `stop` denies, and withdraws the
+/// request.
 pub async fn answer(
     file: &ProfileFile,
     call: AskCall,

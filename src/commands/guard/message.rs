@@ -1,5 +1,5 @@
-//! The messages between a guard and those who ask it: one line of JSON each. A caller makes one call on a connection. It ends a question
-//! by closing the connection.
+//! The messages between a guard and its callers, one line of JSON each. A caller makes one call on
+//! a connection. It withdraws a request by closing the connection.
 
 use std::io;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::io::{
     AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _,
 };
 
-/// More than the largest question: an artifact has at most 4 MiB, and takes more when it is escaped.
+/// More than the largest request: an artifact has at most 4 MiB, and takes more when it is escaped.
 const MAX_LINE_BYTES: u64 = 8 << 20;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub enum GuardCall {
     },
 }
 
-/// A question, as the agent's user puts it.
+/// A request, as the agent's user makes it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AskCall {
@@ -45,7 +45,7 @@ pub struct AskCall {
     /// Whether a grant that is given with the approval is kept.
     pub may_keep: bool,
     pub timeout_ms: u64,
-    /// If the gateway does not take the question in this time, nobody is asked.
+    /// If the gateway does not take the request in this time, nobody is asked.
     pub submit_timeout_ms: u64,
 }
 
@@ -116,7 +116,7 @@ pub struct ChangeReport {
     pub change: Option<String>,
 }
 
-/// The end of a question.
+/// The answer to an [`AskCall`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskReply {

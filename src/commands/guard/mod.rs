@@ -1,5 +1,6 @@
-//! `guard`: a process of another user than the agent's. It has the profile, the pins, the grants and the policy, and answers on a socket.
-//! The user who may connect can only ask, so that an agent that edits its user's files changes nothing.
+//! `guard`: a process of another user than the agent's. It has the profile, the pins, the grants
+//! and the policy, and answers on a socket. The user who may connect can only ask, so that an agent
+//! that edits its user's files changes nothing.
 
 mod answer;
 mod client;

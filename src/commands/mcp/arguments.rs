@@ -1,4 +1,5 @@
-//! The arguments of a tool call, read strictly: whatever is wrong is named, with what was expected instead.
+//! Reads the arguments of a tool call strictly. Errors name the argument and what was expected
+//! instead.
 
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -12,7 +13,8 @@ use crate::commands::enforcer::{ContentKind, ContentOptions, MAX_CONTENT_BYTES, 
 
 /// How long to wait for a decision if the caller does not say.
 const TIMEOUT: u64 = 600;
-/// A call that does not wait for the decision still waits for the gateway, and agents give up on slow calls.
+/// A call that does not wait for the decision still waits for the gateway, and agents give up on
+/// slow calls.
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// A request ends with the agent's session, which rarely lasts longer.
 pub const MAX_TIMEOUT: u64 = 86_400;
@@ -29,7 +31,8 @@ fn expected(name: &str, what: &str) -> InvalidArgument {
     format!("{name}: expected {what}")
 }
 
-/// Arguments that have not been read yet. `null` is the same as nothing: models write it for what they leave out.
+/// Arguments that have not been read yet. `null` is the same as absent: models write it for
+/// arguments that they leave out.
 struct ToolArguments(JsonObject);
 
 impl ToolArguments {
@@ -83,7 +86,7 @@ impl ToolArguments {
         }
     }
 
-    /// What is left is unknown: perhaps a misspelt restriction.
+    /// Refuses arguments that were not read. One could be a misspelt restriction.
     fn finish(self, known: &[&str]) -> Result<(), InvalidArgument> {
         match self.0.into_iter().find(|(_, value)| !value.is_null()) {
             None => Ok(()),

@@ -1,5 +1,5 @@
-//! The call of a tool. A denial is an answer. `isError` is for a malformed call or a fault on this side,
-//! and denies as well.
+//! The call of a tool. A denial is an answer. `isError` is for a malformed call or a fault on this
+//! side, and denies as well.
 
 use std::sync::Arc;
 use std::time::Duration;

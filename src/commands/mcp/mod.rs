@@ -1,4 +1,5 @@
-//! `mcp`: a server of the Model Context Protocol on standard input and output, for agents that ask by themselves.
+//! `mcp`: a server of the Model Context Protocol on standard input and output, for agents that ask
+//! by themselves.
 
 mod answers;
 mod arguments;
@@ -43,7 +44,8 @@ An agent that does not ask is not stopped by this: hooks are what enforces."#;
 
 /// Messages that wait for a slow reader.
 const MAX_UNWRITTEN: usize = 64;
-/// Everything that waits is withdrawn within this time, or left to expire: agents kill servers that take long to end.
+/// Everything that waits is withdrawn within this time, or left to expire: agents kill servers that
+/// take long to end.
 const END_TIMEOUT: Duration = Duration::from_secs(6);
 
 #[derive(Args)]

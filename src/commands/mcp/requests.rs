@@ -1,5 +1,5 @@
-//! The requests of one server. Each has its own task and its own enforcer, so that none waits for another.
-//! Only an accepted decision approves anything.
+//! The requests of one server. Each has its own task and its own enforcer, so that none waits for
+//! another. Only an accepted decision approves anything.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +23,8 @@ use crate::commands::guard::{AskCall, GuardAddress};
 pub const MAX_PENDING: usize = 64;
 /// Requests that have ended and are kept for `check_approval`.
 const MAX_ENDED: usize = 256;
-/// A request that is just being sent has this long to arrive before it is withdrawn. A withdrawal that arrives first would be lost.
+/// A request that is just being sent has this long to arrive before it is withdrawn. A withdrawal
+/// that arrives first would be lost.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]

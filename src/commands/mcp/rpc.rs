@@ -7,8 +7,8 @@ use serde_json::error::Category;
 use serde_json::{Map, Number, Value, json};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
 
-/// A longer message is dropped. The content of a request has at most 4 MiB, and takes more when it is
-/// escaped.
+/// A longer message is dropped. The content of a request has at most 4 MiB, and takes more when it
+/// is escaped.
 const MAX_MESSAGE_BYTES: usize = 16 << 20;
 const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
@@ -73,8 +73,8 @@ impl<R: AsyncBufRead + Unpin> MessageReader<R> {
         Self { input, line }
     }
 
-    /// `None` at the end of the input, `Err` for JSON that is no message. A line that is no JSON is passed
-    /// over: two confused peers could answer each other for ever.
+    /// `None` at the end of the input, `Err` for JSON that is no message. A line that is no JSON is
+    /// passed over: two confused peers could answer each other for ever.
     pub async fn next(&mut self) -> io::Result<Option<serde_json::Result<RpcMessage>>> {
         while self.read_line().await? {
             let line = self.line.as_slice();

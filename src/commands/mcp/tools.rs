@@ -1,4 +1,5 @@
-//! The tools as a model sees them. The descriptions say when to use them and what the answers mean.
+//! The tools as a model sees them. Their descriptions say when to use them and what the answers
+//! mean.
 
 use serde_json::{Value, json};
 
@@ -74,7 +75,7 @@ fn request() -> Value {
             "wait": {
                 "type": "boolean",
                 "default": true,
-                "description": "false: return a requestId as soon as the question was sent, with outcome pending, and learn the decision with check_approval. Use it if you have other work to do meanwhile, or if calls that take minutes are cut off."
+                "description": "false: return a requestId as soon as the request was sent, with outcome pending, and learn the decision with check_approval. Use it if you have other work to do meanwhile, or if calls that take minutes are cut off."
             },
             "actions": {
                 "type": "array",
@@ -87,7 +88,7 @@ fn request() -> Value {
         "required": ["type"],
         "additionalProperties": false
     });
-    let description = "Ask a person to approve something before you do it, and wait for the decision. Use it before anything that is hard to undo or that others notice, and whenever you were told to ask first. Only outcome approved permits it, and only what was asked about. Denied means: do not do it, and tell the user the reason. Cancelling the call withdraws the question.";
+    let description = "Ask a person to approve something before you do it, and wait for the decision. Use it before anything that is hard to undo or that others notice, and whenever you were told to ask first. Only outcome approved permits it, and only what was asked about. Denied means: do not do it, and tell the user the reason. Cancelling the call withdraws the request.";
     let annotations = json!({
         "title": "Ask a person for approval",
         "readOnlyHint": false,
@@ -112,13 +113,13 @@ fn check() -> Value {
                 "minimum": 0,
                 "maximum": MAX_WAIT,
                 "default": 0,
-                "description": "Wait so long for the decision before answering that it is still pending."
+                "description": "How long to wait for the decision before answering that it is still pending."
             }
         },
         "required": ["requestId"],
         "additionalProperties": false
     });
-    let description = "What became of a question that request_approval asked in this session. Use it after request_approval with wait false. Pending permits nothing: check again with wait_seconds. Requests of other sessions are unknown here.";
+    let description = "Look up a request that request_approval made in this session. Use it after request_approval with wait false. Pending permits nothing: check again with wait_seconds. Requests of other sessions are unknown here.";
     let annotations = json!({
         "title": "Look for a person's decision",
         "readOnlyHint": true,
@@ -134,9 +135,9 @@ fn withdraw() -> Value {
         "required": ["requestId"],
         "additionalProperties": false
     });
-    let description = "Take a question back that is no longer needed, so that nobody is asked in vain. If it was decided already, the answer is that decision.";
+    let description = "Withdraw a request that is no longer needed, so that nobody is asked in vain. If it was decided already, the answer is that decision.";
     let annotations = json!({
-        "title": "Take a question back",
+        "title": "Withdraw a request",
         "readOnlyHint": false,
         "destructiveHint": false,
         "idempotentHint": true,
@@ -163,7 +164,7 @@ fn output() -> Value {
             "cause": {
                 "type": "string",
                 "enum": ["rejected", "timeout", "ended", "unavailable", "refused", "untrusted", "unpaired", "withdrawn", "error"],
-                "description": "Why it is denied: a person rejected it; nobody decided in time; it was ended without a decision; the gateway was away, or refused the question; the decision could not be trusted; nobody is paired; it was withdrawn; or something is wrong here."
+                "description": "Why it is denied: a person rejected it; nobody decided in time; it was ended without a decision; the gateway was away, or refused the request; the decision could not be trusted; nobody is paired; it was withdrawn; or something is wrong here."
             },
             "secondsLeft": { "type": "integer", "minimum": 0, "description": "How long a decision is still waited for." }
         },
