@@ -19,7 +19,8 @@ use countersign::store::schema::{RowSecurity, SchemaState};
 use countersign::store::server_check::ServerFacts;
 
 use super::administer::open_store;
-use super::findings::{FindingReport, FindingStatus};
+use super::findings::FindingReport;
+use super::findings::FindingStatus::{Failed, Warning};
 use super::output::{print_json, print_line};
 
 /// The oldest supported PostgreSQL, as `server_version_num`.
@@ -37,8 +38,7 @@ const MAX_KEY_BYTES: u64 = 1 << 20;
 pub async fn run(loaded: Result<Config, ConfigError>, json: bool) -> anyhow::Result<()> {
     let mut report = FindingReport::default();
     Box::pin(examine(loaded, &mut report)).await;
-    let failed = report.failed();
-    let count = report.count();
+    let (failed, count) = (report.failed(), report.count());
     if json {
         print_json(&report.json())?;
     } else {
@@ -91,12 +91,7 @@ async fn examine(loaded: Result<Config, ConfigError>, report: &mut FindingReport
     match reached.await {
         Ok((store, server)) => database(&config, &store, server, report).await,
         // The message says what to do.
-        Err(error) => report.add(
-            "database",
-            FindingStatus::Failed,
-            format!("{error:#}"),
-            None,
-        ),
+        Err(error) => report.add("database", Failed, format!("{error:#}"), None),
     }
 }
 
@@ -187,20 +182,10 @@ async fn schema(config: &Config, store: &Store, report: &mut FindingReport) {
             match store.database.row_security().await {
                 Ok(RowSecurity::Fits) => report.ok("row security", "fits the role that connects"),
                 Ok(RowSecurity::Missing) => {
-                    report.add(
-                        "row security",
-                        FindingStatus::Failed,
-                        RowSecurity::MISSING,
-                        None,
-                    );
+                    report.add("row security", Failed, RowSecurity::MISSING, None);
                 }
                 Ok(RowSecurity::Idle) => {
-                    report.add(
-                        "row security",
-                        FindingStatus::Warning,
-                        RowSecurity::IDLE,
-                        None,
-                    );
+                    report.add("row security", Warning, RowSecurity::IDLE, None);
                 }
                 Err(error) => report.fail("row security", error.to_string(), UNREAD),
             }

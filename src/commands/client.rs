@@ -5,7 +5,6 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use countersign::client::approver::KnownKey;
 use countersign::client::visible;
-use serde_json::Value;
 
 use super::approver::{self, ApproverCommand};
 use super::client_options::ClientOptions;
@@ -16,7 +15,7 @@ use super::guard::{self, GuardArgs};
 use super::hook::{self, HookArgs};
 use super::install::{self, InstallArgs};
 use super::mcp::{self, McpArgs};
-use super::output::{print_json, print_line, remark};
+use super::output::{print_list, remark};
 
 #[derive(Subcommand)]
 pub enum ClientCommand {
@@ -124,54 +123,11 @@ fn pairings(options: &ClientOptions) -> anyhow::Result<ExitAction> {
     if profile.approver.is_some() {
         pairings.extend(approver::pairings(&file)?);
     }
-    if options.json {
-        print_json(&pairings)?;
-        return Ok(ExitAction::DONE);
-    }
-    if pairings.is_empty() {
+    if !options.json && pairings.is_empty() {
         remark("paired with nobody; begin with: countersign pair");
     }
-    for pairing in &pairings {
-        let text = |member: &str| match &pairing[member] {
-            Value::String(text) => visible(text),
-            other => other.to_string(),
-        };
-        let since = text("pairedAt");
-        print_line(&if pairing["role"] == "enforcer" {
-            let devices = pairing["inForce"].as_array();
-            let devices = devices.into_iter().flatten().map(|device| {
-                let text = |member: &str| visible(device[member].as_str().unwrap_or_default());
-                format!("{} ({})", text("name"), text("deviceId"))
-            });
-            let devices: Vec<_> = devices.collect();
-            let devices = devices.join(", ");
-            format!(
-                "{}  approver on {devices}, paired {since}",
-                text("approverId")
-            )
-        } else {
-            let by = introduced(&pairing["introducedBy"]);
-            format!("{}  enforcer, paired {since}{by}", text("enforcerId"))
-        })?;
-    }
+    print_list(options.json, &pairings, |pairing| pairing.line.clone())?;
     Ok(ExitAction::DONE)
-}
-
-/// By which other device, if this one was not paired itself.
-fn introduced(by: &Value) -> String {
-    let Some(id) = by["deviceId"].as_str() else {
-        return String::new();
-    };
-    let name = by["name"]
-        .as_str()
-        .map(|name| format!("{} ", visible(name)));
-    let since = if by["revoked"] == true {
-        ", which was revoked since"
-    } else {
-        ""
-    };
-    let name = name.unwrap_or_default();
-    format!(", introduced by {name}({}){since}", visible(id))
 }
 
 async fn unpair(options: &ClientOptions, id: &str) -> anyhow::Result<ExitAction> {

@@ -1,8 +1,10 @@
-//! Options and errors that the client commands share.
+//! Options, errors and lists that the client commands share.
 
 use clap::Args;
 use countersign::client::ClientError;
 use countersign::client::profile::ProfileFile;
+use serde::Serialize;
+use serde_json::Value;
 
 /// Several ids begin with the given text.
 pub const NOT_UNIQUE: ClientError = ClientError::Choice("the id is not unique; give more of it");
@@ -27,4 +29,14 @@ impl ClientOptions {
     pub fn file(&self) -> anyhow::Result<ProfileFile> {
         Ok(ProfileFile::named(&self.profile)?)
     }
+}
+
+/// A pairing as `pairings` lists it.
+#[derive(Serialize)]
+pub struct ListedPairing {
+    #[serde(flatten)]
+    pub json: Value,
+    /// For people.
+    #[serde(skip)]
+    pub line: String,
 }

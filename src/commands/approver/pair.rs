@@ -6,11 +6,11 @@ use countersign::client::profile::{EnforcerRecord, ProfileFile};
 use countersign::client::{ClientError, visible};
 use countersign::e2e::PairingLink;
 use countersign::protocol::pairing::PairingCode;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::input::{argument_or_input, open};
 use super::passphrase;
-use crate::commands::client_options::ClientOptions;
+use crate::commands::client_options::{ClientOptions, ListedPairing};
 use crate::commands::exit_action::{DENIED, ExitAction};
 use crate::commands::output::print_json;
 use crate::commands::terminal::{Colour, TerminalScreen, confirm_digits};
@@ -83,29 +83,39 @@ async fn by_code(
     Ok(None)
 }
 
-pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<Value>> {
+pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedPairing>> {
     let approver = passphrase::open(file)?;
     let mut pairings = Vec::new();
     for record in approver.enforcers() {
-        let introducer = approver.introducer(&record)?.map(|introducer| {
-            json!({
-                "deviceId": introducer.id,
-                "name": introducer.name,
-                "revoked": introducer.is_revoked,
-            })
-        });
-        pairings.push(json!({
+        let mut json = json!({
             "role": "approver",
             "enforcerId": record.id,
             "enforcerLabel": record.label,
             "pairedAt": record.paired_at,
-            "introducedBy": introducer,
-        }));
+            "introducedBy": null,
+        });
+        let (id, since) = (visible(&record.id), visible(&record.paired_at));
+        let mut line = format!("{id}  enforcer, paired {since}");
+        // By another device, if this one was not paired itself.
+        if let Some(by) = approver.introducer(&record)? {
+            let name = by.name.as_deref();
+            let name = name.map(|name| format!("{} ", visible(name)));
+            let (name, id) = (name.unwrap_or_default(), visible(&by.id));
+            let revoked = if by.is_revoked {
+                ", which was revoked since"
+            } else {
+                ""
+            };
+            line = format!("{line}, introduced by {name}({id}){revoked}");
+            json["introducedBy"] =
+                json!({ "deviceId": by.id, "name": by.name, "revoked": by.is_revoked });
+        }
+        pairings.push(ListedPairing { json, line });
     }
     Ok(pairings)
 }
 
-/// Whether there was such a pairing.
+/// False if there was no such pairing.
 pub async fn unpair(file: &ProfileFile, enforcer: &str) -> anyhow::Result<bool> {
     let mut approver = passphrase::open(file)?;
     let ended = approver.unpair(enforcer).await;

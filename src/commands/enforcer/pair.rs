@@ -11,7 +11,7 @@ use countersign::clock::Clock;
 use countersign::e2e::{MAX_LABEL_CHARS, ReceivedAnswer, is_label};
 use serde_json::json;
 
-use crate::commands::client_options::ClientOptions;
+use crate::commands::client_options::{ClientOptions, ListedPairing};
 use crate::commands::exit_action::{DENIED, ExitAction, NO_DECISION};
 use crate::commands::output::print_json;
 use crate::commands::terminal::{Colour, TerminalScreen, confirm_digits, minutes, qr_code};
@@ -141,20 +141,31 @@ async fn settle(
     Ok(Ok(approver))
 }
 
-pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<serde_json::Value>> {
+pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedPairing>> {
     let enforcer = Enforcer::open(file, &Clock::system())?;
     let pairings = enforcer.approvers().iter().map(|record| {
         let devices = enforcer.known_devices(record)?;
         let listed = devices
             .iter()
             .map(|device| json!({ "deviceId": device.id.to_string(), "name": device.name }));
-        Ok(json!({
-            "role": "enforcer",
-            "approverId": record.id,
-            "pairedAt": record.paired_at,
-            "devices": devices.len(),
-            "inForce": listed.collect::<Vec<_>>(),
-        }))
+        let shown = devices
+            .iter()
+            .map(|device| format!("{} ({})", visible(&device.name), device.id));
+        Ok(ListedPairing {
+            json: json!({
+                "role": "enforcer",
+                "approverId": record.id,
+                "pairedAt": record.paired_at,
+                "devices": devices.len(),
+                "inForce": listed.collect::<Vec<_>>(),
+            }),
+            line: format!(
+                "{}  approver on {}, paired {}",
+                visible(&record.id),
+                shown.collect::<Vec<_>>().join(", "),
+                visible(&record.paired_at),
+            ),
+        })
     });
     pairings.collect()
 }

@@ -23,8 +23,8 @@ use crate::commands::guard::{AskCall, GuardAddress};
 pub const MAX_PENDING: usize = 64;
 /// Requests that have ended and are kept for `check_approval`.
 const MAX_ENDED: usize = 256;
-/// A request that is just being sent has this long to arrive before it is withdrawn. A withdrawal
-/// that arrives first would be lost.
+/// A request that is just being sent has this long to arrive before it is withdrawn. A request
+/// that arrives after its withdrawal would stay.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
@@ -172,103 +172,25 @@ impl OpenRequests {
             begun: Instant::now(),
             timeout: limit,
         };
-        let (requests, asking) = (Arc::clone(self), request.clone());
+        let mut task = RequestTask {
+            requests: Arc::clone(self),
+            request: request.clone(),
+            states,
+            id: None,
+        };
         self.tasks.spawn(async move {
-            let mut id = None;
-            let answer = match (enforcer, &requests.guard) {
-                (Some(enforcer), _) => {
-                    let asked = requests.ask(enforcer, wanted, &asking, &states, &mut id);
-                    asked.await
-                }
-                (None, Some(guard)) => {
-                    let asked = requests.ask_guard(guard, wanted, &asking, &states, &mut id);
-                    asked.await
-                }
+            let answer = match (enforcer, task.requests.guard.clone()) {
+                (Some(enforcer), _) => task.ask(enforcer, wanted).await,
+                (None, Some(guard)) => task.ask_guard(&guard, wanted).await,
                 (None, None) => answers::failed("there is nobody to ask"),
             };
-            states.send_replace(RequestState::Ended(answer));
+            task.states.send_replace(RequestState::Ended(answer));
             drop(slot);
-            if let Some(id) = id {
-                requests.forget_oldest(id);
+            if let Some(id) = task.id {
+                task.requests.forget_oldest(id);
             }
         });
         Ok(request)
-    }
-
-    async fn ask(
-        &self,
-        mut enforcer: Enforcer,
-        wanted: ApprovalRequest,
-        request: &OpenRequest,
-        states: &watch::Sender<RequestState>,
-        known_as: &mut Option<String>,
-    ) -> Value {
-        let withdrawal = &request.withdrawal;
-        let prepared = tokio::select! {
-            biased;
-            () = withdrawal.cancelled() => return answers::withdrawn(None, Ok(())),
-            prepared = enforcer.prepare(wanted) => prepared,
-        };
-        let mut pending = match prepared {
-            Ok(pending) => pending,
-            Err(denial) => return answers::denied(None, &denial),
-        };
-        let id = pending.request_id().to_string();
-        let asked: Vec<_> = pending.asked().map(|id| visible(id.as_str())).collect();
-        let asked = asked.join(", ");
-        let until = Instant::now() + pending.time_left();
-        self.known().requests.insert(id.clone(), request.clone());
-        *known_as = Some(id.clone());
-        let sent = CancellationToken::new();
-        let decided = {
-            let deciding = pending.decision(|| {
-                sent.cancel();
-                let id = id.clone();
-                states.send_replace(RequestState::Waiting { id, asked, until });
-            });
-            let withdrawn = async {
-                withdrawal.cancelled().await;
-                let _not_sent = timeout(SEND_TIMEOUT, sent.cancelled()).await;
-            };
-            tokio::select! {
-                biased;
-                decided = deciding => Some(decided),
-                () = withdrawn => None,
-            }
-        };
-        match decided {
-            Some(Ok(accepted)) => answers::approved(&id, &accepted),
-            Some(Err(denial)) => answers::denied(Some(&id), &denial),
-            None => answers::withdrawn(Some(&id), pending.withdraw("withdrawn by the agent").await),
-        }
-    }
-
-    /// The same through a guard, which withdraws the request when the connection ends.
-    async fn ask_guard(
-        &self,
-        guard: &GuardAddress,
-        wanted: ApprovalRequest,
-        request: &OpenRequest,
-        states: &watch::Sender<RequestState>,
-        known_as: &mut Option<String>,
-    ) -> Value {
-        let asked = |id: &str, approvers: &[String], seconds| {
-            self.known().requests.insert(id.to_owned(), request.clone());
-            *known_as = Some(id.to_owned());
-            states.send_replace(RequestState::Waiting {
-                id: id.to_owned(),
-                asked: approvers.join(", "),
-                until: Instant::now() + Duration::from_secs(seconds),
-            });
-        };
-        tokio::select! {
-            biased;
-            replied = guard.ask(AskCall::new(wanted), asked, async || Ok(())) => match replied {
-                Ok(reply) => answers::replied(reply),
-                Err(problem) => answers::failed(&problem),
-            },
-            () = request.withdrawal.cancelled() => answers::withdrawn(None, Ok(())),
-        }
     }
 
     /// A request of this server, however it stands.
@@ -295,5 +217,84 @@ impl OpenRequests {
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+    }
+}
+
+/// Asks for one request, and tells how it stands.
+struct RequestTask {
+    requests: Arc<OpenRequests>,
+    request: OpenRequest,
+    states: watch::Sender<RequestState>,
+    /// Set once the request can be found.
+    id: Option<String>,
+}
+
+impl RequestTask {
+    fn publish(&mut self, id: &str) {
+        let mut known = self.requests.known();
+        known.requests.insert(id.to_owned(), self.request.clone());
+        self.id = Some(id.to_owned());
+    }
+
+    async fn ask(&mut self, mut enforcer: Enforcer, wanted: ApprovalRequest) -> Value {
+        let withdrawal = self.request.withdrawal.clone();
+        let prepared = tokio::select! {
+            biased;
+            () = withdrawal.cancelled() => return answers::withdrawn(None, Ok(())),
+            prepared = enforcer.prepare(wanted) => prepared,
+        };
+        let mut pending = match prepared {
+            Ok(pending) => pending,
+            Err(denial) => return answers::denied(None, &denial),
+        };
+        let id = pending.request_id().to_string();
+        let asked: Vec<_> = pending.asked().map(|id| visible(id.as_str())).collect();
+        let asked = asked.join(", ");
+        let until = Instant::now() + pending.time_left();
+        self.publish(&id);
+        let sent = CancellationToken::new();
+        let decided = {
+            let deciding = pending.decision(|| {
+                sent.cancel();
+                let id = id.clone();
+                self.states
+                    .send_replace(RequestState::Waiting { id, asked, until });
+            });
+            let withdrawn = async {
+                withdrawal.cancelled().await;
+                let _not_sent = timeout(SEND_TIMEOUT, sent.cancelled()).await;
+            };
+            tokio::select! {
+                biased;
+                decided = deciding => Some(decided),
+                () = withdrawn => None,
+            }
+        };
+        match decided {
+            Some(Ok(accepted)) => answers::approved(&id, &accepted),
+            Some(Err(denial)) => answers::denied(Some(&id), &denial),
+            None => answers::withdrawn(Some(&id), pending.withdraw("withdrawn by the agent").await),
+        }
+    }
+
+    /// The same through a guard, which withdraws the request when the connection ends.
+    async fn ask_guard(&mut self, guard: &GuardAddress, wanted: ApprovalRequest) -> Value {
+        let withdrawal = self.request.withdrawal.clone();
+        let asked = |id: &str, approvers: &[String], seconds| {
+            self.publish(id);
+            self.states.send_replace(RequestState::Waiting {
+                id: id.to_owned(),
+                asked: approvers.join(", "),
+                until: Instant::now() + Duration::from_secs(seconds),
+            });
+        };
+        tokio::select! {
+            biased;
+            replied = guard.ask(AskCall::new(wanted), asked, async || Ok(())) => match replied {
+                Ok(reply) => answers::replied(reply),
+                Err(problem) => answers::failed(&problem),
+            },
+            () = withdrawal.cancelled() => answers::withdrawn(None, Ok(())),
+        }
     }
 }
