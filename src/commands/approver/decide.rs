@@ -15,7 +15,7 @@ use countersign::protocol::decision::Verdict;
 use serde_json::json;
 
 use super::input::{is_interactive, open, says_yes, select};
-use super::view::{headline, item_json, render};
+use super::view::{headline, render, request_json};
 use crate::commands::client_options::ClientOptions;
 use crate::commands::exit_action::{DENIED, ExitAction, FAILURE};
 use crate::commands::output::{print_json, print_line, save};
@@ -312,7 +312,7 @@ async fn confirmed(
     if screen.is_terminal() {
         print_line(&render(item, approver.now(), output_has_colour()))?;
     } else {
-        print_json(&item_json(item))?;
+        print_json(&request_json(item))?;
     }
     match (choice.verdict, &item.content) {
         (Verdict::Approve, Err(problem)) => {

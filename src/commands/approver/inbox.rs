@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::input::{open, select};
-use super::view::{item_json, render, summary};
+use super::view::{render, request_json, summary};
 use crate::commands::client_options::ClientOptions;
 use crate::commands::exit_action::{DENIED, ExitAction};
 use crate::commands::output::{plain_json, print_json, print_line, remark};
@@ -48,7 +48,7 @@ pub async fn run(args: InboxArgs) -> anyhow::Result<ExitAction> {
     approver
         .inbox(|item| {
             if args.options.json {
-                list.push(item_json(&item));
+                list.push(request_json(&item));
             } else {
                 lines.push(summary(&item, now, colour));
             }
@@ -135,7 +135,7 @@ fn announce(
     }
     // One line each, for programs that read along.
     print_line(&if json {
-        plain_json(&item_json(item).to_string())
+        plain_json(&request_json(item).to_string())
     } else {
         summary(item, approver.now(), output_has_colour())
     })
@@ -148,7 +148,7 @@ pub async fn show(args: ShowArgs) -> anyhow::Result<ExitAction> {
         return Ok(ExitAction::code(DENIED));
     };
     if args.options.json {
-        print_json(&item_json(&item))?;
+        print_json(&request_json(&item))?;
     } else {
         print_line(&render(&item, approver.now(), output_has_colour()))?;
     }

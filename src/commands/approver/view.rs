@@ -27,7 +27,7 @@ fn is_salt(value: &Value) -> bool {
 }
 
 /// A request for programs.
-pub fn item_json(item: &InboxItem) -> Value {
+pub fn request_json(item: &InboxItem) -> Value {
     let mut shown = json!({
         "requestId": item.request_id,
         "enforcerId": item.enforcer_id,
