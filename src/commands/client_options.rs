@@ -1,4 +1,4 @@
-//! Options, errors and lists that the client commands share.
+//! Options, errors and lists that the client commands share, and the name of the machine.
 
 use clap::Args;
 use countersign::client::ClientError;
@@ -39,4 +39,9 @@ pub struct ListedPairing {
     /// For people.
     #[serde(skip)]
     pub line: String,
+}
+
+/// The name of this machine.
+pub fn host_name() -> Option<String> {
+    nix::unistd::gethostname().ok()?.into_string().ok()
 }

@@ -15,7 +15,7 @@ use serde_json::json;
 
 use super::input::{argument_or_input, open};
 use super::pair::share;
-use crate::commands::client_options::ClientOptions;
+use crate::commands::client_options::{ClientOptions, host_name};
 use crate::commands::exit_action::{ExitAction, NO_DECISION};
 use crate::commands::output::{print_json, print_line};
 use crate::commands::terminal::{Colour, TerminalScreen, parse_duration, qr_code};
@@ -207,9 +207,7 @@ fn explain(
 }
 
 fn default_name() -> Result<DeviceName, Error> {
-    let host = nix::unistd::gethostname().ok();
-    let host = host.and_then(|host| host.into_string().ok());
-    let name = host.map(|host| {
+    let name = host_name().map(|host| {
         let short: String = host.chars().take(40).collect();
         DeviceName::parse(&format!("terminal on {short}"))
     });

@@ -76,13 +76,8 @@ fn line_json(line: &ListedNotification) -> Value {
 async fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
     let found = open(options)?.notifications().await?;
     if options.json {
-        print_json(
-            &found
-                .notifications
-                .iter()
-                .map(line_json)
-                .collect::<Vec<_>>(),
-        )?;
+        let lines: Vec<_> = found.notifications.iter().map(line_json).collect();
+        print_json(&lines)?;
         return Ok(ExitAction::DONE);
     }
     let colour = output_has_colour();

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use countersign::client::enforcer::ApprovalRequest;
 use serde_json::{Map, Value, json};
 
-use super::pair::host_name;
+use crate::commands::client_options::host_name;
 
 /// More could not be sent.
 pub const MAX_CONTENT_BYTES: usize = 4 << 20;

@@ -11,7 +11,7 @@ use countersign::clock::Clock;
 use countersign::e2e::{MAX_LABEL_CHARS, ReceivedAnswer, is_label};
 use serde_json::json;
 
-use crate::commands::client_options::{ClientOptions, ListedPairing};
+use crate::commands::client_options::{ClientOptions, ListedPairing, host_name};
 use crate::commands::exit_action::{DENIED, ExitAction, NO_DECISION};
 use crate::commands::output::print_json;
 use crate::commands::terminal::{Colour, TerminalScreen, confirm_digits, minutes, qr_code};
@@ -175,9 +175,4 @@ pub async fn unpair(file: &ProfileFile, approver: &str) -> anyhow::Result<bool> 
     let mut enforcer = Enforcer::open(file, &Clock::system())?;
     let ended = enforcer.unpair(approver).await;
     ended.context("the pairing was removed here, but the gateway could not be told")
-}
-
-/// The name of this machine.
-pub(super) fn host_name() -> Option<String> {
-    nix::unistd::gethostname().ok()?.into_string().ok()
 }

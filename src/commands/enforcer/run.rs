@@ -85,9 +85,9 @@ async fn approved(
             screen.say(&format!(
                 "countersign: {}: {}",
                 visible(argv[0]),
-                problem.message()
+                problem.message
             ));
-            return Ok(Err(ExitAction::code(problem.code())));
+            return Ok(Err(ExitAction::code(problem.code)));
         }
     };
     let content = json!({
@@ -272,27 +272,20 @@ fn text(path: &Path) -> anyhow::Result<&str> {
     (path.to_str()).ok_or_else(|| anyhow::anyhow!("{}: the path is not UTF-8", path.display()))
 }
 
-enum NoProgram {
-    NotFound,
-    NotExecutable,
-}
-
-impl NoProgram {
-    fn message(&self) -> &'static str {
-        match self {
-            Self::NotFound => "command not found",
-            Self::NotExecutable => "cannot be executed",
-        }
-    }
-
+struct NoProgram {
+    message: &'static str,
     /// As shells have it.
-    fn code(&self) -> u8 {
-        match self {
-            Self::NotFound => 127,
-            Self::NotExecutable => 126,
-        }
-    }
+    code: u8,
 }
+
+const NOT_FOUND: NoProgram = NoProgram {
+    message: "command not found",
+    code: 127,
+};
+const NOT_EXECUTABLE: NoProgram = NoProgram {
+    message: "cannot be executed",
+    code: 126,
+};
 
 /// Finds the program before anyone is asked: the path that was approved is the one that is run.
 fn find_program(name: &str, directory: &Path) -> Result<PathBuf, NoProgram> {
@@ -307,8 +300,8 @@ fn find_program(name: &str, directory: &Path) -> Result<PathBuf, NoProgram> {
         let path = directory.join(name);
         return match (is_file(&path), is_executable(&path)) {
             (_, true) => Ok(path),
-            (true, false) => Err(NoProgram::NotExecutable),
-            (false, false) => Err(NoProgram::NotFound),
+            (true, false) => Err(NOT_EXECUTABLE),
+            (false, false) => Err(NOT_FOUND),
         };
     }
     let places = std::env::var_os("PATH").unwrap_or_default();
@@ -318,7 +311,7 @@ fn find_program(name: &str, directory: &Path) -> Result<PathBuf, NoProgram> {
         if is_executable(&path) {
             return Ok(path);
         }
-        found = Some(NoProgram::NotExecutable);
+        found = Some(NOT_EXECUTABLE);
     }
-    Err(found.unwrap_or(NoProgram::NotFound))
+    Err(found.unwrap_or(NOT_FOUND))
 }
