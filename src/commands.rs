@@ -4,51 +4,46 @@ mod administer;
 mod approver;
 mod check;
 mod client;
+mod client_options;
 mod device;
 mod doctor;
-mod ending;
 mod enforcer;
+mod exit_action;
 mod findings;
 mod guard;
 mod health;
 mod hook;
 mod install;
 mod invite;
+mod key;
 mod mcp;
+mod output;
 mod page;
 mod serve;
+mod signals;
 mod terminal;
 mod token;
 
-use std::fmt::Write as _;
-use std::io::{self, Write as _};
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::{Parser, Subcommand};
-use countersign::app::AppError;
-use countersign::clock::Clock;
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap_complete::Shell;
 use countersign::config::{Config, Secret};
-use countersign::gateway::administration::AdminService;
-use countersign::protocol::id::{NodeId, TextId as _};
-use countersign::protocol::text::is_invisible;
-use countersign::store::Store;
-use countersign::store::audit::AuditActor;
-use countersign::store::schema::{self, RowSecurity, SchemaState};
-use countersign::telemetry::{self, Metrics};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use countersign::store::schema;
+use countersign::telemetry;
 
-use self::administer::{CredentialCommand, KeyCommand, TenantCommand, credential, key, tenant};
+use self::administer::{CredentialCommand, TenantCommand, administration, credential, tenant};
 use self::client::ClientCommand;
 use self::device::{DeviceCommand, device};
-pub use self::ending::{DENIED, ExitAction};
+pub use self::exit_action::{DENIED, ExitAction, code_of};
 use self::invite::{InviteArgs, invite};
+use self::key::{KeyCommand, key};
+use self::output::print_line;
 use self::page::PageArgs;
-use self::serve::{ServeArgs, serve};
+use self::serve::{ServeArgs, parse_listen, serve};
+use self::signals::stop_signals;
 use self::token::{TokenCommand, token};
 #[cfg(feature = "dev")]
 use crate::dev::{self, DevOptions};
@@ -82,6 +77,11 @@ pub struct Cli {
 enum CliCommand {
     #[command(flatten)]
     Client(ClientCommand),
+    /// Print a script that completes commands in a shell.
+    #[command(
+        after_help = "Example:\n  countersign completions bash > ~/.local/share/bash-completion/completions/countersign"
+    )]
+    Completions { shell: Shell },
     /// Run a node.
     Serve(ServeArgs),
     /// Apply the migrations that are missing.
@@ -101,62 +101,38 @@ enum CliCommand {
     /// Run a whole gateway on a private PostgreSQL, with a demo tenant.
     #[cfg(feature = "dev")]
     Dev(DevArgs),
-    /// Write the approvers' page to a directory, for another host than the gateway's; or compare it with what a host serves.
+    /// Write the approvers' page to a directory, for another host than the gateway's; or compare it
+    /// with what a host serves.
     Page(PageArgs),
     /// Manage tenants.
-    Tenant {
-        /// Print JSON, for programs.
-        #[arg(long, global = true)]
-        json: bool,
-        #[command(subcommand)]
-        command: TenantCommand,
-    },
+    Tenant(AdminArgs<TenantCommand>),
     /// Manage credentials.
-    Credential {
-        /// Print JSON, for programs.
-        #[arg(long, global = true)]
-        json: bool,
-        #[command(subcommand)]
-        command: CredentialCommand,
-    },
+    Credential(AdminArgs<CredentialCommand>),
     /// Manage approvers' signing keys.
-    Key {
-        /// Print JSON, for programs.
-        #[arg(long, global = true)]
-        json: bool,
-        #[command(subcommand)]
-        command: KeyCommand,
-    },
+    Key(AdminArgs<KeyCommand>),
     /// Invite somebody: print a link that gives a credential, once.
-    Invite {
-        /// Print JSON, for programs.
-        #[arg(long, global = true)]
-        json: bool,
-        #[command(flatten)]
-        args: InviteArgs,
-    },
+    Invite(InviteArgs),
     /// Look at the devices of approvers, and reset them.
-    Device {
-        /// Print JSON, for programs.
-        #[arg(long, global = true)]
-        json: bool,
-        #[command(subcommand)]
-        command: DeviceCommand,
-    },
+    Device(AdminArgs<DeviceCommand>),
     /// Revoke tokens that another issuer made: JWTs and OAuth 2.0 tokens.
-    Token {
-        /// Print JSON, for programs.
-        #[arg(long, global = true)]
-        json: bool,
-        #[command(subcommand)]
-        command: TokenCommand,
-    },
+    Token(AdminArgs<TokenCommand>),
+}
+
+// Not a doc comment: it would replace the help of the commands.
+#[derive(Args)]
+struct AdminArgs<C: Subcommand> {
+    /// Print JSON, for programs.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: C,
 }
 
 #[cfg(feature = "dev")]
-#[derive(clap::Args)]
+#[derive(Args)]
 struct DevArgs {
-    /// The address of the first node; the others use the ports after it. A port alone means 127.0.0.1, port 0 free ports.
+    /// The address of the first node; the others use the ports after it. A port alone means
+    /// 127.0.0.1, port 0 free ports.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen, default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
     /// How many nodes to run, each as a process.
@@ -173,19 +149,13 @@ struct DevArgs {
     ready_file: Option<PathBuf>,
 }
 
-/// A port alone means loopback, where a node serves without TLS.
-fn parse_listen(text: &str) -> Result<SocketAddr, String> {
-    if let Ok(port) = text.parse::<u16>() {
-        return Ok((Ipv4Addr::LOCALHOST, port).into());
-    }
-    text.parse()
-        .map_err(|_| "expected an IP address and a port, such as 127.0.0.1:8080".to_owned())
-}
-
 impl Cli {
     /// Whether it is a command for one person, rather than a gateway that serves many.
     pub fn is_client(&self) -> bool {
-        matches!(self.command, CliCommand::Client(_))
+        matches!(
+            self.command,
+            CliCommand::Client(_) | CliCommand::Completions { .. }
+        )
     }
 
     /// Whether an agent waits for it, and takes some exit statuses for permission.
@@ -194,14 +164,14 @@ impl Cli {
     }
 }
 
-/// The exit status for a command that failed.
-pub fn code_of(error: &anyhow::Error) -> u8 {
-    ending::code_of(error)
-}
-
 pub async fn run(cli: Cli) -> anyhow::Result<ExitAction> {
     match cli.command {
         CliCommand::Client(command) => client::run(command).await,
+        CliCommand::Completions { shell } => {
+            let mut command = Cli::command();
+            clap_complete::generate(shell, &mut command, "countersign", &mut std::io::stdout());
+            Ok(ExitAction::DONE)
+        }
         CliCommand::Page(args) => {
             page::run(&args).await?;
             Ok(ExitAction::DONE)
@@ -232,7 +202,7 @@ async fn serve_or_administer(
     };
     telemetry::start(&config.log);
     match command {
-        CliCommand::Client(_) | CliCommand::Page(_) => Ok(()),
+        CliCommand::Client(_) | CliCommand::Completions { .. } | CliCommand::Page(_) => Ok(()),
         CliCommand::Serve(args) => Box::pin(serve(config, args)).await,
         CliCommand::Migrate => {
             config.validate()?;
@@ -259,123 +229,21 @@ async fn serve_or_administer(
             );
             dev::run(options, config, stop_signals()?).await
         }
-        CliCommand::Tenant { json, command } => {
+        CliCommand::Tenant(AdminArgs { json, command }) => {
             tenant(&administration(&config).await?, command, json).await
         }
-        CliCommand::Credential { json, command } => {
+        CliCommand::Credential(AdminArgs { json, command }) => {
             credential(&administration(&config).await?, command, json).await
         }
-        CliCommand::Key { json, command } => {
+        CliCommand::Key(AdminArgs { json, command }) => {
             key(&administration(&config).await?, command, json).await
         }
-        CliCommand::Invite { json, args } => {
-            invite(&config, &administration(&config).await?, args, json).await
-        }
-        CliCommand::Device { json, command } => {
+        CliCommand::Invite(args) => invite(&config, &administration(&config).await?, args).await,
+        CliCommand::Device(AdminArgs { json, command }) => {
             device(&administration(&config).await?, command, json).await
         }
-        CliCommand::Token { json, command } => {
+        CliCommand::Token(AdminArgs { json, command }) => {
             token(&administration(&config).await?, command, json).await
         }
     }
-}
-
-/// Cancelled by the first Ctrl-C, SIGTERM, or closed terminal.
-fn stop_signals() -> anyhow::Result<CancellationToken> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    let stop = CancellationToken::new();
-    let told = stop.clone();
-    tokio::spawn(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
-        }
-        told.cancel();
-    });
-    Ok(stop)
-}
-
-fn open(config: &Config) -> anyhow::Result<Arc<Store>> {
-    let node = NodeId::parse("command-line").context("no node id")?;
-    let clock = Clock::system();
-    let metrics = Arc::new(Metrics::new(&clock));
-    Ok(Arc::new(Store::open(
-        config,
-        &node,
-        &clock,
-        &metrics,
-        &TaskTracker::new(),
-    )?))
-}
-
-async fn administration(config: &Config) -> anyhow::Result<AdminService> {
-    config.validate()?;
-    let store = open(config)?;
-    anyhow::ensure!(
-        store.database.schema().await? != SchemaState::Behind,
-        AppError::Schema("behind this binary")
-    );
-    // Otherwise every list would be empty.
-    anyhow::ensure!(
-        store.database.row_security().await? != RowSecurity::Missing,
-        RowSecurity::MISSING
-    );
-    Ok(AdminService::new(
-        &store,
-        Clock::system(),
-        AuditActor::command_line(),
-    ))
-}
-
-fn print_json<T: serde::Serialize>(value: &T) -> anyhow::Result<()> {
-    print_line(&plain_json(&serde_json::to_string_pretty(value)?))
-}
-
-/// JSON whose strings have no character that could control a terminal or hide text: the same values, escaped.
-fn plain_json(text: &str) -> String {
-    let mut plain = String::with_capacity(text.len());
-    for character in text.chars() {
-        if character != '\n' && is_invisible(character) {
-            for unit in character.encode_utf16(&mut [0; 2]) {
-                let _never = write!(plain, "\\u{unit:04x}");
-            }
-        } else {
-            plain.push(character);
-        }
-    }
-    plain
-}
-
-fn print_line(text: &str) -> anyhow::Result<()> {
-    writeln!(io::stdout(), "{text}").context("standard output")
-}
-
-/// An explanation for people, kept out of the way of scripts that read the result.
-#[expect(clippy::print_stderr, reason = "standard output is for results")]
-fn remark(text: &str) {
-    eprintln!("{text}");
-}
-
-/// It has the artifact in plain, so others cannot read it.
-fn save(file: &Path, text: &str) -> anyhow::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let writing = || {
-        let mut options = std::fs::OpenOptions::new();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(file)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    };
-    writing().with_context(|| {
-        format!(
-            "the decision was accepted, but {} cannot be written",
-            file.display()
-        )
-    })
 }

@@ -17,8 +17,8 @@ use countersign::client::visible_lines;
 
 use crate::commands::ExitAction;
 
-/// Its background threads return freed memory while the node is idle. After mixed abuse a node kept 313 MiB with glibc's allocator, 159
-/// with mimalloc, and under 48 with this one.
+/// Its background threads return freed memory while the node is idle. After mixed abuse a node kept
+/// 313 MiB with glibc's allocator, 159 with mimalloc, and under 48 with this one.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

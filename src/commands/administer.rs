@@ -1,20 +1,26 @@
-//! Tenants, credentials and signing keys on the command line.
+//! Tenants and credentials on the command line.
+
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use countersign::app::AppError;
+use countersign::clock::Clock;
+use countersign::config::Config;
 use countersign::gateway::administration::{AdminService, CredentialRequest, MadeCode};
 use countersign::gateway::error::Error;
-use countersign::http::api::platform::key_json;
 use countersign::protocol::credential::CredentialKind;
-use countersign::protocol::id::{
-    ApproverId, CredentialId, ID_EXPECTED, SignerKeyId, TenantId, TextId,
-};
-use countersign::protocol::signature::PublicKey;
+use countersign::protocol::id::{ApproverId, CredentialId, ID_EXPECTED, NodeId, TenantId, TextId};
 use countersign::protocol::timestamp::Timestamp;
+use countersign::store::Store;
+use countersign::store::audit::AuditActor;
 use countersign::store::credential::RoleName;
-use countersign::store::signing_key::NewSigningKey;
+use countersign::store::schema::{RowSecurity, SchemaState};
+use countersign::telemetry::Metrics;
+use serde_json::json;
+use tokio_util::task::TaskTracker;
 
-use super::{print_json, print_line, remark};
+use super::output::{print_json, print_line, print_list, remark};
 
 #[derive(Subcommand)]
 pub enum TenantCommand {
@@ -34,7 +40,8 @@ pub enum TenantCommand {
 
 #[derive(Subcommand)]
 pub enum CredentialCommand {
-    /// Create a credential and print its API key, or the code that binds its certificate. Neither is shown again.
+    /// Create a credential and print its API key, or the code that binds its certificate. Neither
+    /// is shown again.
     Create {
         /// The tenant's id.
         #[arg(long)]
@@ -48,7 +55,8 @@ pub enum CredentialCommand {
         /// Instead of --bound-id: it may act as any id of its role. For trusted backends only.
         #[arg(long, conflicts_with = "bound_id")]
         unbound: bool,
-        /// For a client certificate, which its holder binds with the printed code, instead of an API key.
+        /// For a client certificate, which its holder binds with the printed code, instead of an
+        /// API key.
         #[arg(long)]
         certificate: bool,
         /// When it expires (RFC 3339).
@@ -61,7 +69,8 @@ pub enum CredentialCommand {
         #[arg(long)]
         tenant: Option<String>,
     },
-    /// Print a new code for a credential with --certificate: if the last one was not used, or for a renewed certificate.
+    /// Print a new code for a credential with --certificate: if the last one was not used, or for a
+    /// renewed certificate.
     Code {
         /// Its id.
         credential: String,
@@ -95,41 +104,39 @@ impl ApproverArgs {
     }
 }
 
-#[derive(Subcommand)]
-pub enum KeyCommand {
-    /// Register a signing key.
-    Put {
-        #[command(flatten)]
-        approver: ApproverArgs,
-        /// The key's id.
-        #[arg(long)]
-        key: String,
-        /// The Ed25519 public key, in base64url.
-        #[arg(long)]
-        public_key: String,
-        /// When it becomes valid (RFC 3339).
-        #[arg(long)]
-        not_before: Option<String>,
-        /// When it ceases to be valid (RFC 3339).
-        #[arg(long)]
-        not_after: Option<String>,
-    },
-    /// List an approver's keys.
-    List {
-        #[command(flatten)]
-        approver: ApproverArgs,
-    },
-    /// Revoke a signing key.
-    Revoke {
-        #[command(flatten)]
-        approver: ApproverArgs,
-        /// The key's id.
-        #[arg(long)]
-        key: String,
-    },
+pub fn open_store(config: &Config) -> anyhow::Result<Arc<Store>> {
+    let node = NodeId::parse("command-line").context("no node id")?;
+    let clock = Clock::system();
+    let metrics = Arc::new(Metrics::new(&clock));
+    Ok(Arc::new(Store::open(
+        config,
+        &node,
+        &clock,
+        &metrics,
+        &TaskTracker::new(),
+    )?))
 }
 
-fn id<T: TextId>(what: &'static str, text: &str) -> anyhow::Result<T> {
+pub async fn administration(config: &Config) -> anyhow::Result<AdminService> {
+    config.validate()?;
+    let store = open_store(config)?;
+    anyhow::ensure!(
+        store.database.schema().await? != SchemaState::Behind,
+        AppError::Schema("behind this binary")
+    );
+    // Otherwise every list would be empty.
+    anyhow::ensure!(
+        store.database.row_security().await? != RowSecurity::Missing,
+        RowSecurity::MISSING
+    );
+    Ok(AdminService::new(
+        &store,
+        Clock::system(),
+        AuditActor::command_line(),
+    ))
+}
+
+pub(super) fn id<T: TextId>(what: &'static str, text: &str) -> anyhow::Result<T> {
     T::parse(text).with_context(|| format!("{what} should be {ID_EXPECTED}"))
 }
 
@@ -152,6 +159,16 @@ pub(super) async fn existing_tenant(
     Ok(found.tenant_id)
 }
 
+pub(super) async fn optional_tenant(
+    administration: &AdminService,
+    text: Option<String>,
+) -> anyhow::Result<Option<TenantId>> {
+    match text {
+        Some(text) => existing_tenant(administration, &text).await.map(Some),
+        None => Ok(None),
+    }
+}
+
 /// Replaces "not found" by an error that says what was not found.
 pub(super) fn found<T>(outcome: Result<T, Error>, missing: &str) -> anyhow::Result<T> {
     outcome.map_err(|error| match error {
@@ -169,21 +186,17 @@ pub async fn tenant(
         TenantCommand::Create { name } => {
             let tenant = administration.create_tenant(&name).await?;
             if json {
-                return print_json(&serde_json::json!({ "tenantId": tenant, "name": name }));
+                return print_json(&json!({ "tenantId": tenant, "name": name }));
             }
             remark("The tenant's id, for --tenant:");
             print_line(tenant.as_str())
         }
         TenantCommand::List => {
             let tenants = administration.tenants().await?;
-            if json {
-                return print_json(&tenants);
-            }
-            for tenant in tenants {
+            print_list(json, &tenants, |tenant| {
                 let disabled = tenant.disabled_at.map_or("", |_| "  (disabled)");
-                print_line(&format!("{}  {}{disabled}", tenant.tenant_id, tenant.name))?;
-            }
-            Ok(())
+                format!("{}  {}{disabled}", tenant.tenant_id, tenant.name)
+            })
         }
         TenantCommand::Disable { tenant } => {
             let tenant = existing_tenant(administration, &tenant).await?;
@@ -196,7 +209,7 @@ pub async fn tenant(
 
 fn print_code(id: &CredentialId, made: &MadeCode, json: bool) -> anyhow::Result<()> {
     if json {
-        return print_json(&serde_json::json!({
+        return print_json(&json!({
             "credentialId": id, "code": made.code, "codeExpiresAt": made.expires_at,
         }));
     }
@@ -248,7 +261,7 @@ pub async fn credential(
                 return print_code(&made.id, &code, json);
             }
             if json {
-                let made = serde_json::json!({ "credentialId": made.id, "apiKey": made.api_key });
+                let made = json!({ "credentialId": made.id, "apiKey": made.api_key });
                 return print_json(&made);
             }
             remark(&format!(
@@ -265,15 +278,9 @@ pub async fn credential(
             print_code(&id, &made, json)
         }
         CredentialCommand::List { tenant } => {
-            let tenant = match tenant {
-                Some(tenant) => Some(existing_tenant(administration, &tenant).await?),
-                None => None,
-            };
+            let tenant = optional_tenant(administration, tenant).await?;
             let credentials = administration.credentials(tenant.as_ref(), None).await?;
-            if json {
-                return print_json(&credentials);
-            }
-            for credential in credentials {
+            print_list(json, &credentials, |credential| {
                 let waits = credential.kind == CredentialKind::Certificate.as_str()
                     && credential.thumbprint.is_none();
                 let state = match credential.revoked_at {
@@ -281,79 +288,20 @@ pub async fn credential(
                     None if waits => "  (no certificate yet)",
                     None => "",
                 };
-                print_line(&format!(
+                format!(
                     "{}  tenant {}  {:<8}  {}{state}",
                     credential.credential_id,
                     credential.tenant_id,
                     credential.role.as_str(),
                     credential.bound_id.as_deref().unwrap_or("(any id)"),
-                ))?;
-            }
-            Ok(())
+                )
+            })
         }
         CredentialCommand::Revoke { credential } => {
             let id = id::<CredentialId>("credential", &credential)?;
             let revoked = administration.revoke_credential(&id).await;
             let missing = "list them with `countersign credential list`";
             found(revoked, &format!("no credential {credential:?}; {missing}"))?;
-            remark("revoked");
-            Ok(())
-        }
-    }
-}
-
-pub async fn key(
-    administration: &AdminService,
-    command: KeyCommand,
-    json: bool,
-) -> anyhow::Result<()> {
-    match command {
-        KeyCommand::Put {
-            approver,
-            key,
-            public_key,
-            not_before,
-            not_after,
-        } => {
-            let public_key = PublicKey::parse(&public_key)
-                .context("public-key should be 32 bytes in base64url")?;
-            let key = NewSigningKey {
-                id: id("key", &key)?,
-                public_key,
-                not_before: not_before.as_deref().map(time).transpose()?,
-                not_after: not_after.as_deref().map(time).transpose()?,
-                // Whoever can write to the database may import keys.
-                proof_nonce: None,
-            };
-            let (tenant, approver) = approver.parse(administration).await?;
-            let registered = administration
-                .register_key(&tenant, &approver, &key, false)
-                .await;
-            found(registered, &format!("tenant {tenant} is disabled"))?;
-            remark("registered");
-            Ok(())
-        }
-        KeyCommand::List { approver } => {
-            let (tenant, approver) = approver.parse(administration).await?;
-            let keys = administration.keys(&tenant, &approver).await?;
-            if json {
-                return print_json(&keys.iter().map(key_json).collect::<Vec<_>>());
-            }
-            for key in keys {
-                let revoked = key.revoked_at.map_or("", |_| "  (revoked)");
-                let public_key = key.public_key.to_text();
-                print_line(&format!("{}  {public_key}{revoked}", key.id))?;
-            }
-            Ok(())
-        }
-        KeyCommand::Revoke { approver, key } => {
-            let key = id::<SignerKeyId>("key", &key)?;
-            let (tenant, approver) = approver.parse(administration).await?;
-            let revoked = administration
-                .revoke_key(&tenant, &approver, &key, true)
-                .await;
-            let missing = "list them with `countersign key list`";
-            found(revoked, &format!("{approver} has no key {key}; {missing}"))?;
             remark("revoked");
             Ok(())
         }

@@ -1,5 +1,6 @@
-//! `countersign check`: finds what would keep a node from starting or working well, and says what to do about it. One finding
-//! does not hide the next, unless nothing more can be checked. It changes nothing.
+//! `countersign check`: finds what would keep a node from starting or working well, and says what
+//! to do about it. One finding does not hide the next, unless nothing more can be checked. It
+//! changes nothing.
 
 mod sign_in;
 
@@ -17,7 +18,10 @@ use countersign::store::error::StoreError;
 use countersign::store::schema::{RowSecurity, SchemaState};
 use countersign::store::server_check::ServerFacts;
 
-use super::findings::{FindingReport, FindingStatus};
+use super::administer::open_store;
+use super::findings::FindingReport;
+use super::findings::FindingStatus::{Failed, Warning};
+use super::output::{print_json, print_line};
 
 /// The oldest supported PostgreSQL, as `server_version_num`.
 const OLDEST: i32 = 150_000;
@@ -34,13 +38,12 @@ const MAX_KEY_BYTES: u64 = 1 << 20;
 pub async fn run(loaded: Result<Config, ConfigError>, json: bool) -> anyhow::Result<()> {
     let mut report = FindingReport::default();
     Box::pin(examine(loaded, &mut report)).await;
-    let failed = report.failed();
-    let count = report.count();
+    let (failed, count) = (report.failed(), report.count());
     if json {
-        super::print_json(&report.json())?;
+        print_json(&report.json())?;
     } else {
         for line in report.lines() {
-            super::print_line(&line)?;
+            print_line(&line)?;
         }
     }
     anyhow::ensure!(failed == 0, "{failed} of {count} checks failed");
@@ -81,19 +84,14 @@ async fn examine(loaded: Result<Config, ConfigError>, report: &mut FindingReport
         );
     }
     let reached = async {
-        let store = super::open(&config)?;
+        let store = open_store(&config)?;
         let server = store.database.server().await?;
         anyhow::Ok((store, server))
     };
     match reached.await {
         Ok((store, server)) => database(&config, &store, server, report).await,
         // The message says what to do.
-        Err(error) => report.add(
-            "database",
-            FindingStatus::Failed,
-            format!("{error:#}"),
-            None,
-        ),
+        Err(error) => report.add("database", Failed, format!("{error:#}"), None),
     }
 }
 
@@ -184,20 +182,10 @@ async fn schema(config: &Config, store: &Store, report: &mut FindingReport) {
             match store.database.row_security().await {
                 Ok(RowSecurity::Fits) => report.ok("row security", "fits the role that connects"),
                 Ok(RowSecurity::Missing) => {
-                    report.add(
-                        "row security",
-                        FindingStatus::Failed,
-                        RowSecurity::MISSING,
-                        None,
-                    );
+                    report.add("row security", Failed, RowSecurity::MISSING, None);
                 }
                 Ok(RowSecurity::Idle) => {
-                    report.add(
-                        "row security",
-                        FindingStatus::Warning,
-                        RowSecurity::IDLE,
-                        None,
-                    );
+                    report.add("row security", Warning, RowSecurity::IDLE, None);
                 }
                 Err(error) => report.fail("row security", error.to_string(), UNREAD),
             }
@@ -228,7 +216,8 @@ fn retention(config: &Config, floors: RetentionFloors, report: &mut FindingRepor
     report.warn("retention", message, remedy);
 }
 
-/// Credentials for any id are for trusted backends; those that an earlier version made may be so by mistake.
+/// Credentials for any id are for trusted backends; those that an earlier version made may be so by
+/// mistake.
 async fn credentials(store: &Store, report: &mut FindingReport) -> Result<(), StoreError> {
     const REMEDY: &str =
         "unless a trusted backend needs it, revoke each and create one with --bound-id";

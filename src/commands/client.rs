@@ -1,46 +1,21 @@
-//! The commands of the clients, for one person or one agent. They read no configuration of a gateway, only a profile.
-
-use std::io;
+//! The commands of the clients, for one person or one agent. They read no configuration of a
+//! gateway, only a profile.
 
 use anyhow::Context as _;
-use clap::{Args, CommandFactory as _, Subcommand};
-use clap_complete::Shell;
+use clap::Subcommand;
 use countersign::client::approver::KnownKey;
-use countersign::client::profile::ProfileFile;
 use countersign::client::visible;
-use serde_json::Value;
 
 use super::approver::{self, ApproverCommand};
+use super::client_options::ClientOptions;
 use super::doctor::{self, DoctorArgs};
-use super::ending::{DENIED, ExitAction};
 use super::enforcer::{self, EnforcerCommand, PairArgs};
+use super::exit_action::{DENIED, ExitAction};
 use super::guard::{self, GuardArgs};
 use super::hook::{self, HookArgs};
 use super::install::{self, InstallArgs};
 use super::mcp::{self, McpArgs};
-use super::{Cli, print_json, print_line, remark};
-
-/// Options of every client command.
-#[derive(Args)]
-pub struct ClientOptions {
-    /// The profile to use, in the user's configuration directory.
-    #[arg(
-        long,
-        env = "COUNTERSIGN_PROFILE",
-        default_value = "default",
-        value_name = "NAME"
-    )]
-    profile: String,
-    /// Print JSON, for programs.
-    #[arg(long)]
-    pub json: bool,
-}
-
-impl ClientOptions {
-    pub fn file(&self) -> anyhow::Result<ProfileFile> {
-        Ok(ProfileFile::named(&self.profile)?)
-    }
-}
+use super::output::{print_list, remark};
 
 #[derive(Subcommand)]
 pub enum ClientCommand {
@@ -50,13 +25,15 @@ pub enum ClientCommand {
     Approver(ApproverCommand),
     /// Answer an agent that is about to act: called by the agent's hook.
     ///
-    /// It reads what the agent says from standard input, asks unless the policy says that nobody needs to be asked, and answers
-    /// in the agent's own form. Whatever goes wrong, the answer is no, with exit status 2.
+    /// It reads what the agent says from standard input, asks unless the policy says that nobody
+    /// needs to be asked, and answers in the agent's own form. After every error the answer is no,
+    /// with exit status 2.
     #[command(after_help = hook::EXAMPLES)]
     Hook(HookArgs),
     /// Ask on behalf of another user, who cannot change whom and what is asked.
     ///
-    /// It has the profile, the pairings, the grants and the policy. Hooks, `run` and `mcp` of those users ask it with --guard.
+    /// It has the profile, the pairings, the grants and the policy. Hooks, `run` and `mcp` of those
+    /// users ask it with --guard.
     #[command(after_help = guard::EXAMPLES, mut_arg("json", |option| option.hide(true)))]
     Guard(GuardArgs),
     /// Pair an enforcer with an approver: begin it here, or answer one with its link or code.
@@ -74,28 +51,26 @@ pub enum ClientCommand {
         /// The other side's id, as `pairings` shows it.
         id: String,
     },
-    /// Let an agent ask for approval by itself: a server of the Model Context Protocol (MCP) on standard input and output.
+    /// Let an agent ask for approval by itself: a server of the Model Context Protocol (MCP) on
+    /// standard input and output.
     ///
-    /// Its tools are `request_approval`, `check_approval` and `withdraw_approval`. It ends with its input, and withdraws what
-    /// waits then.
+    /// Its tools are `request_approval`, `check_approval` and `withdraw_approval`. It ends with its
+    /// input, and withdraws what waits then.
     #[command(after_help = mcp::EXAMPLES, mut_arg("json", |option| option.hide(true)))]
     Mcp(McpArgs),
     /// Make an agent ask before it acts, by editing the agent's own configuration.
     ///
-    /// Shows every change before it is made, and keeps everything else in those files. A second time it changes nothing, unless
-    /// something is missing or out of date.
+    /// Shows every change before it is made, and keeps everything else in those files. A second
+    /// time it changes nothing, unless something is missing or out of date.
     #[command(after_help = install::EXAMPLES)]
     Install(InstallArgs),
-    /// Check that agents really ask here: profile, gateway, clock, pairing, devices, each agent's configuration.
+    /// Check that agents really ask here: profile, gateway, clock, pairing, devices, each agent's
+    /// configuration.
     ///
-    /// At the end a canary: the hook of each agent is given a call that nobody can approve, which it must deny.
+    /// At the end a canary: the hook of each agent is given a call that nobody can approve, which
+    /// it must deny.
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(DoctorArgs),
-    /// Print a script that completes commands in a shell.
-    #[command(
-        after_help = "Example:\n  countersign completions bash > ~/.local/share/bash-completion/completions/countersign"
-    )]
-    Completions { shell: Shell },
 }
 
 const PAIR_EXAMPLES: &str = "\
@@ -127,93 +102,39 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<ExitAction> {
         ClientCommand::Mcp(args) => mcp::run(args).await,
         ClientCommand::Install(args) => install::run(args).await,
         ClientCommand::Doctor(args) => doctor::run(args).await,
-        ClientCommand::Completions { shell } => {
-            let mut command = Cli::command();
-            clap_complete::generate(shell, &mut command, "countersign", &mut io::stdout());
-            Ok(ExitAction::DONE)
-        }
     }
 }
 
-/// Keys are in memory: no core file is written, and no other process of this user may look. A command that `run` becomes starts
-/// as usual.
+/// Keys are in memory: no core file is written, and no other process of this user may look. A
+/// command that `run` becomes starts as usual.
 fn forbid_core_files() -> anyhow::Result<()> {
     #[cfg(target_os = "linux")]
     nix::sys::prctl::set_dumpable(false).context("core files cannot be switched off")?;
     Ok(())
 }
 
-/// The roles that the profile has. One is missing more often than not.
-fn roles(file: &ProfileFile) -> anyhow::Result<(bool, bool)> {
-    let profile = file.load()?;
-    Ok((profile.enforcer.is_some(), profile.approver.is_some()))
-}
-
 fn pairings(options: &ClientOptions) -> anyhow::Result<ExitAction> {
     let file = options.file()?;
-    let (is_enforcer, is_approver) = roles(&file)?;
+    let profile = file.load()?;
     let mut pairings = Vec::new();
-    if is_enforcer {
+    if profile.enforcer.is_some() {
         pairings.extend(enforcer::pairings(&file)?);
     }
-    if is_approver {
+    if profile.approver.is_some() {
         pairings.extend(approver::pairings(&file)?);
     }
-    if options.json {
-        print_json(&pairings)?;
-        return Ok(ExitAction::DONE);
-    }
-    if pairings.is_empty() {
+    if !options.json && pairings.is_empty() {
         remark("paired with nobody; begin with: countersign pair");
     }
-    for pairing in &pairings {
-        let text = |member: &str| match &pairing[member] {
-            Value::String(text) => visible(text),
-            other => other.to_string(),
-        };
-        let since = text("pairedAt");
-        print_line(&if pairing["role"] == "enforcer" {
-            let devices = pairing["inForce"].as_array();
-            let devices = devices.into_iter().flatten().map(|device| {
-                let text = |member: &str| visible(device[member].as_str().unwrap_or_default());
-                format!("{} ({})", text("name"), text("deviceId"))
-            });
-            let devices: Vec<_> = devices.collect();
-            let devices = devices.join(", ");
-            format!(
-                "{}  approver on {devices}, paired {since}",
-                text("approverId")
-            )
-        } else {
-            let by = introduced(&pairing["introducedBy"]);
-            format!("{}  enforcer, paired {since}{by}", text("enforcerId"))
-        })?;
-    }
+    print_list(options.json, &pairings, |pairing| pairing.line.clone())?;
     Ok(ExitAction::DONE)
-}
-
-/// By which other device, if this one was not paired itself.
-fn introduced(by: &Value) -> String {
-    let Some(id) = by["deviceId"].as_str() else {
-        return String::new();
-    };
-    let name = by["name"]
-        .as_str()
-        .map(|name| format!("{} ", visible(name)));
-    let since = if by["revoked"] == true {
-        ", which was revoked since"
-    } else {
-        ""
-    };
-    let name = name.unwrap_or_default();
-    format!(", introduced by {name}({}){since}", visible(id))
 }
 
 async fn unpair(options: &ClientOptions, id: &str) -> anyhow::Result<ExitAction> {
     let file = options.file()?;
-    let (is_enforcer, is_approver) = roles(&file)?;
-    let ended = is_enforcer && enforcer::unpair(&file, id).await?;
-    let ended = (is_approver && approver::unpair(&file, id).await?) || ended;
+    let profile = file.load()?;
+    let ended = profile.enforcer.is_some() && enforcer::unpair(&file, id).await?;
+    let ended = (profile.approver.is_some() && approver::unpair(&file, id).await?) || ended;
     if ended {
         remark(&format!("no longer paired with {}", visible(id)));
         return Ok(ExitAction::DONE);

@@ -1,10 +1,11 @@
-//! The devices of approvers on the command line. Only an approver's own devices can add and revoke single ones.
+//! The devices of approvers on the command line. Only an approver's own devices can add and revoke
+//! single ones.
 
 use clap::Subcommand;
 use countersign::gateway::administration::AdminService;
 
 use super::administer::{ApproverArgs, found};
-use super::{print_json, print_line, remark};
+use super::output::{print_list, remark};
 
 #[derive(Subcommand)]
 pub enum DeviceCommand {
@@ -13,8 +14,8 @@ pub enum DeviceCommand {
         #[command(flatten)]
         approver: ApproverArgs,
     },
-    /// End all devices of an approver who has lost them, and let the next one be the first again. Enforcers trust that one only
-    /// after they have been paired with it.
+    /// End all devices of an approver who has lost them, and let the next one be the first again.
+    /// Enforcers trust that one only after they have been paired with it.
     Reset {
         #[command(flatten)]
         approver: ApproverArgs,
@@ -30,14 +31,10 @@ pub async fn device(
         DeviceCommand::List { approver } => {
             let (tenant, approver) = approver.parse(administration).await?;
             let devices = administration.devices(&tenant, &approver).await?;
-            if json {
-                return print_json(&devices);
-            }
-            for device in devices {
+            print_list(json, &devices, |device| {
                 let revoked = device.revoked_at.map_or("", |_| "  (revoked)");
-                print_line(&format!("{}  {}{revoked}", device.device_id, device.name))?;
-            }
-            Ok(())
+                format!("{}  {}{revoked}", device.device_id, device.name)
+            })
         }
         DeviceCommand::Reset { approver } => {
             let (tenant, approver) = approver.parse(administration).await?;

@@ -1,4 +1,4 @@
-//! What a check of a configuration found, and what to do about it.
+//! The findings of a check of a configuration, with remedies.
 
 use std::borrow::Cow;
 

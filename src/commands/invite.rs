@@ -12,13 +12,16 @@ use countersign::protocol::id::{ID_EXPECTED, InvitationId, TextId as _};
 use countersign::protocol::timestamp::Timestamp;
 use countersign::store::credential::RoleName;
 
-use super::administer::{existing_tenant, found};
+use super::administer::{existing_tenant, found, optional_tenant};
+use super::output::{print_json, print_line, print_list, remark};
 use super::terminal::parse_duration;
-use super::{print_json, print_line, remark};
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct InviteArgs {
+    /// Print JSON, for programs.
+    #[arg(long, global = true)]
+    json: bool,
     /// The tenant's id.
     #[arg(long)]
     tenant: Option<String>,
@@ -57,34 +60,26 @@ pub async fn invite(
     config: &Config,
     administration: &AdminService,
     args: InviteArgs,
-    json: bool,
 ) -> anyhow::Result<()> {
     match args.command {
-        None => create(config, administration, args, json).await,
+        None => create(config, administration, args).await,
         Some(InviteCommand::List { tenant }) => {
-            let tenant = match tenant {
-                Some(tenant) => Some(existing_tenant(administration, &tenant).await?),
-                None => None,
-            };
+            let tenant = optional_tenant(administration, tenant).await?;
             let invitations = administration.invitations(tenant.as_ref()).await?;
-            if json {
-                return print_json(&invitations);
-            }
-            for line in invitations {
+            print_list(args.json, &invitations, |line| {
                 let state = match (line.used_at, line.withdrawn_at) {
                     (Some(_), _) => "used".to_owned(),
                     (None, Some(_)) => "withdrawn".to_owned(),
                     (None, None) => format!("until {}", line.expires_at),
                 };
-                print_line(&format!(
+                format!(
                     "{}  tenant {}  {:<8}  {}  {state}",
                     line.invitation_id,
                     line.tenant_id,
                     line.role.as_str(),
                     line.bound_id.as_deref().unwrap_or("-"),
-                ))?;
-            }
-            Ok(())
+                )
+            })
         }
         Some(InviteCommand::Withdraw { invitation }) => {
             let id = InvitationId::parse(&invitation);
@@ -110,7 +105,6 @@ async fn create(
     config: &Config,
     administration: &AdminService,
     args: InviteArgs,
-    json: bool,
 ) -> anyhow::Result<()> {
     let tenant = args.tenant.context("name the tenant with --tenant ID")?;
     let role = args.role.as_deref().and_then(RoleName::parse);
@@ -135,7 +129,7 @@ async fn create(
         url => url.to_owned(),
     };
     let link = made.link(&page);
-    if json {
+    if args.json {
         return print_json(&serde_json::json!({
             "invitationId": made.id, "link": link, "expiresAt": made.expires_at, "tenantId": made.tenant, "role": role,
             "boundId": args.id,

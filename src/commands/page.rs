@@ -1,4 +1,5 @@
-//! `countersign page`: the approvers' page as files, for any host of static files; and whether a host serves these.
+//! `countersign page`: the approvers' page as files, for any host of static files; and whether a
+//! host serves these.
 
 mod verify;
 
@@ -12,7 +13,7 @@ use countersign::page::{CACHING, HEADERS, page, policy};
 use countersign::protocol::hex;
 
 use self::verify::VerifyArgs;
-use super::print_line;
+use super::output::print_line;
 
 /// By which a page that was written before is recognised.
 const GENERATOR: &str = "<meta name=\"generator\" content=\"countersign ";
@@ -22,10 +23,12 @@ pub struct PageArgs {
     /// The directory to write to, new, empty, or with a page that was written before.
     #[arg(long, value_name = "DIRECTORY", required_unless_present_any = ["verify", "hash"])]
     out: Option<PathBuf>,
-    /// The gateway's address; several times for several nodes. Without it the page calls the host that it comes from.
+    /// The gateway's address; several times for several nodes. Without it the page calls the host
+    /// that it comes from.
     #[arg(long, value_name = "URL")]
     gateway: Vec<String>,
-    /// A further origin that the page may call, such as that of the sign-in service in page.oidc; several times for several.
+    /// A further origin that the page may call, such as that of the sign-in service in page.oidc;
+    /// several times for several.
     #[arg(long, value_name = "ORIGIN")]
     connect: Vec<String>,
     /// Write among other files, and replace those of the same name.
@@ -54,7 +57,7 @@ pub async fn run(args: &PageArgs) -> anyhow::Result<()> {
     let generator = format!("{GENERATOR}{}\">\n", env!("CARGO_PKG_VERSION"));
     let index = page.index_elsewhere(&generator, &gateways, &policy);
     let Some(out) = &args.out else {
-        return verify::verify(args, &index).await;
+        return verify::verify(&args.verify, &index).await;
     };
     let is_ours = prepare(out, args.force)?;
     let directory = out.join("page").join(&page.version);

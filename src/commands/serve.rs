@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::Args;
@@ -12,7 +12,7 @@ use countersign::config::{Config, TlsMode};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::io::AsyncReadExt as _;
 
-use super::{parse_listen, stop_signals};
+use super::signals::stop_signals;
 
 #[derive(Args)]
 pub struct ServeArgs {
@@ -25,6 +25,15 @@ pub struct ServeArgs {
     /// Stop when standard input ends, because the parent is gone.
     #[arg(long, hide = true)]
     stop_with_stdin: bool,
+}
+
+/// A port alone means loopback, where a node serves without TLS.
+pub fn parse_listen(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(port) = text.parse::<u16>() {
+        return Ok((Ipv4Addr::LOCALHOST, port).into());
+    }
+    text.parse()
+        .map_err(|_| "expected an IP address and a port, such as 127.0.0.1:8080".to_owned())
 }
 
 pub async fn serve(mut config: Config, args: ServeArgs) -> anyhow::Result<()> {

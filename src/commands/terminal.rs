@@ -1,5 +1,5 @@
-//! What people see and answer. Standard output is for results and, in `run`, for the command itself; everything here goes to
-//! standard error, and questions to the terminal.
+//! Progress, remarks and questions to a person. Standard output is for results and, in `run`, for
+//! the command itself. Everything here goes to standard error, and questions to the terminal.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
@@ -121,7 +121,8 @@ fn write_error(text: &str) {
     let _closed = error.flush();
 }
 
-/// Asks on the terminal, not on standard input, which may belong to something else. An error if there is no terminal.
+/// Asks on the terminal, not on standard input, which may belong to something else. An error if
+/// there is no terminal.
 pub async fn ask(question: &str) -> anyhow::Result<String> {
     let question = question.to_owned();
     let asking = move || {
@@ -141,6 +142,16 @@ pub async fn ask(question: &str) -> anyhow::Result<String> {
 pub async fn confirm(question: &str) -> anyhow::Result<bool> {
     let answer = ask(&format!("{question} [yes/no]")).await?;
     Ok(answer.eq_ignore_ascii_case("yes"))
+}
+
+/// Whether a person has compared the digits of a pairing, which were shown before.
+pub async fn confirm_digits(screen: &mut TerminalScreen) -> bool {
+    let same = confirm("Does the other screen show the same fifteen digits?").await;
+    let same = same.unwrap_or(false);
+    if !same {
+        screen.say("not paired: the digits were not confirmed. If they differed, someone may be interfering.");
+    }
+    same
 }
 
 /// A QR code of two rows per line, dark on light, which every camera reads.

@@ -5,11 +5,12 @@ use countersign::gateway::administration::AdminService;
 use countersign::protocol::token::RevocationRequest;
 
 use super::administer::{existing_tenant, found, time};
-use super::{print_json, print_line, remark};
+use super::output::{print_json, print_list, remark};
 
 #[derive(Subcommand)]
 pub enum TokenCommand {
-    /// Revoke tokens that another issuer made: one by its id, those of a subject, or all that were issued before a time.
+    /// Revoke tokens that another issuer made: one by its id, those of a subject, or all that were
+    /// issued before a time.
     Revoke {
         /// The tenant's id.
         #[arg(long)]
@@ -20,7 +21,8 @@ pub enum TokenCommand {
         /// The tokens' `sub` (or `client_id`, where they have no `sub`).
         #[arg(long)]
         subject: Option<String>,
-        /// Only tokens that were issued before this time (RFC 3339). If a subject is named, by default now plus the leeway for clocks.
+        /// Only tokens that were issued before this time (RFC 3339). If a subject is named, by
+        /// default now plus the leeway for clocks.
         #[arg(long)]
         issued_before: Option<String>,
     },
@@ -62,20 +64,16 @@ pub async fn token(
         TokenCommand::List { tenant } => {
             let tenant = existing_tenant(administration, &tenant).await?;
             let revoked = administration.token_revocations(&tenant).await?;
-            if json {
-                return print_json(&revoked);
-            }
-            for line in revoked {
-                let what = match (line.token_id, line.subject) {
+            print_list(json, &revoked, |line| {
+                let what = match (&line.token_id, &line.subject) {
                     (Some(id), _) => format!("token {id}"),
                     (None, Some(subject)) => format!("subject {subject}"),
                     (None, None) => "all".to_owned(),
                 };
                 let before = line.issued_before;
                 let before = before.map(|at| format!("  issued before {at}"));
-                print_line(&format!("{what}{}", before.unwrap_or_default()))?;
-            }
-            Ok(())
+                format!("{what}{}", before.unwrap_or_default())
+            })
         }
     }
 }

@@ -6,7 +6,6 @@ use sqlx::postgres::types::PgInterval;
 use super::PairingStore;
 use super::audit::AuditActor;
 use super::error::Result;
-use super::tenant_scope::TenantScope;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, TenantId};
 use crate::protocol::pairing::{InitiatePairing, Nonce};
 use crate::protocol::timestamp::Timestamp;

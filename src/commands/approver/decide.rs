@@ -14,12 +14,12 @@ use countersign::e2e::{
 use countersign::protocol::decision::Verdict;
 use serde_json::json;
 
-use super::view::{headline, item_json, render};
-use super::{find, is_interactive, only, open, says_yes};
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, ExitAction, FAILURE};
+use super::input::{is_interactive, open, says_yes, select};
+use super::view::{headline, render, request_json};
+use crate::commands::client_options::ClientOptions;
+use crate::commands::exit_action::{DENIED, ExitAction, FAILURE};
+use crate::commands::output::{print_json, print_line, save};
 use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, parse_duration};
-use crate::commands::{print_json, print_line, save};
 
 pub const APPROVE_EXAMPLES: &str = "\
 Examples:
@@ -34,6 +34,8 @@ Examples:
   countersign reject 0195c1c2 --reason 'not on a Friday'
   countersign reject                                         the only request that waits; asks first";
 
+const FORGED: &str = "the gateway shows a confirmation that does not belong to this decision; someone may be interfering: tell the operator of the gateway";
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ScopeName {
     /// This request only.
@@ -45,7 +47,7 @@ enum ScopeName {
 }
 
 #[derive(Args)]
-struct DecisionOptions {
+pub struct DecisionOptions {
     #[command(flatten)]
     options: ClientOptions,
     /// The request's id, or as much of it as is unique.
@@ -74,16 +76,10 @@ pub struct ApproveArgs {
     /// How long an approval beyond this request lasts, at most 24h.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     lasts: Option<Duration>,
-    /// What else it permits: `same` (the same tool with the same input), or `prefix` and the first words of a plain command. Put
-    /// the id before it.
+    /// Permit more: `same` (the same tool with the same input), or `prefix` and the first words of
+    /// a plain command. Put the id before it.
     #[arg(long, num_args = 1.., value_name = "WORDS")]
     grant: Vec<String>,
-}
-
-#[derive(Args)]
-pub struct RejectArgs {
-    #[command(flatten)]
-    common: DecisionOptions,
 }
 
 fn usage(problem: &'static str) -> anyhow::Error {
@@ -146,21 +142,21 @@ pub async fn approve(args: ApproveArgs) -> anyhow::Result<ExitAction> {
     decide(&args.common, choice).await
 }
 
-pub async fn reject(args: RejectArgs) -> anyhow::Result<ExitAction> {
+pub async fn reject(args: DecisionOptions) -> anyhow::Result<ExitAction> {
     let choice = ApproverChoice {
         verdict: Verdict::Reject,
         scope: DecisionScope::Once,
         lasts: None,
         hints: ArtifactHints {
-            reason: args.common.reason.clone(),
-            action_id: args.common.action.clone(),
+            reason: args.reason.clone(),
+            action_id: args.action.clone(),
             grant: None,
         },
     };
-    decide(&args.common, choice).await
+    decide(&args, choice).await
 }
 
-/// What an approval permits beyond the request.
+/// Describes what an approval permits beyond the request.
 fn beyond(choice: &ApproverChoice) -> Option<String> {
     let session = match choice.scope {
         DecisionScope::Session => ", in the agent's session",
@@ -181,11 +177,7 @@ fn beyond(choice: &ApproverChoice) -> Option<String> {
 async fn decide(args: &DecisionOptions, choice: ApproverChoice) -> anyhow::Result<ExitAction> {
     let approver = open(&args.options)?;
     let mut screen = TerminalScreen::new(args.options.json);
-    let item = match &args.id {
-        Some(id) => Some(find(&approver, id).await?),
-        None => only(&approver).await?,
-    };
-    let Some(item) = item else {
+    let Some(item) = select(&approver, args.id.as_deref()).await? else {
         screen.say("nothing waits for a decision");
         return Ok(ExitAction::code(DENIED));
     };
@@ -228,7 +220,7 @@ async fn decide(args: &DecisionOptions, choice: ApproverChoice) -> anyhow::Resul
     screen.progress("waiting for the enforcer to confirm …");
     let delivered = approver.delivered(&item, &decided, args.wait).await;
     screen.clear();
-    report(args, &mut screen, &item, &decided, delivered)
+    report(args, &mut screen, &item, &decided, &delivered)
 }
 
 fn report(
@@ -236,15 +228,35 @@ fn report(
     screen: &mut TerminalScreen,
     item: &InboxRequest,
     decided: &AcceptedDecision,
-    delivered: Result<DeliveryConfirmation, ClientError>,
+    delivered: &Result<DeliveryConfirmation, ClientError>,
 ) -> anyhow::Result<ExitAction> {
-    let state = match &delivered {
-        Ok(
-            DeliveryConfirmation::ByGateway
-            | DeliveryConfirmation::ByEnforcer(_)
-            | DeliveryConfirmation::Forged,
-        ) => "delivered",
-        Ok(DeliveryConfirmation::Missing) | Err(_) => "decided",
+    let (state, told, text) = match delivered {
+        Ok(DeliveryConfirmation::ByEnforcer(effect)) => (
+            "delivered",
+            Some(("outcome", effect.to_string())),
+            format!("confirmed by the agent's machine: {}", outcome_text(*effect)),
+        ),
+        Ok(DeliveryConfirmation::ByGateway) => (
+            "delivered",
+            None,
+            "delivered, as the gateway says; this device has no signature of the agent's machine about it"
+                .to_owned(),
+        ),
+        Ok(DeliveryConfirmation::Forged) => (
+            "delivered",
+            Some(("outcome", "forged".to_owned())),
+            screen.paint(Colour::Red, FORGED),
+        ),
+        Ok(DeliveryConfirmation::Missing) => (
+            "decided",
+            None,
+            "decided; the agent's machine has not confirmed it yet".to_owned(),
+        ),
+        Err(error) => (
+            "decided",
+            Some(("problem", error.to_string())),
+            format!("decided; the confirmation failed: {error}"),
+        ),
     };
     if args.options.json {
         let mut shown = json!({
@@ -253,36 +265,16 @@ fn report(
             "expiresAt": decided.expires_at,
             "state": state,
         });
-        match &delivered {
-            Ok(DeliveryConfirmation::ByEnforcer(effect)) => {
-                shown["outcome"] = effect.to_string().into();
-            }
-            Ok(DeliveryConfirmation::Forged) => shown["outcome"] = "forged".into(),
-            Ok(DeliveryConfirmation::ByGateway | DeliveryConfirmation::Missing) => {}
-            Err(error) => shown["problem"] = error.to_string().into(),
+        if let Some((name, value)) = told {
+            shown[name] = value.into();
         }
         print_json(&shown)?;
     }
-    match delivered {
-        Ok(DeliveryConfirmation::ByEnforcer(effect)) => screen.remark(&format!(
-            "confirmed by the agent's machine: {}",
-            outcome_text(effect)
-        )),
-        Ok(DeliveryConfirmation::ByGateway) => {
-            screen.remark(
-                "delivered, as the gateway says; this device has no signature of the agent's machine about it",
-            );
-        }
-        Ok(DeliveryConfirmation::Forged) => {
-            let alarm = "the gateway shows a confirmation that does not belong to this decision; someone may be interfering: tell the operator of the gateway";
-            screen.say(&screen.paint(Colour::Red, alarm));
-            return Ok(ExitAction::code(FAILURE));
-        }
-        Ok(DeliveryConfirmation::Missing) => {
-            screen.remark("decided; the agent's machine has not confirmed it yet");
-        }
-        Err(error) => screen.remark(&format!("decided; the confirmation failed: {error}")),
+    if matches!(delivered, Ok(DeliveryConfirmation::Forged)) {
+        screen.say(&text);
+        return Ok(ExitAction::code(FAILURE));
     }
+    screen.remark(&text);
     Ok(ExitAction::DONE)
 }
 
@@ -305,7 +297,7 @@ fn outcome_text(effect: OutcomeEffect) -> &'static str {
     }
 }
 
-/// Shows the item, and asks.
+/// Shows the request, and asks.
 async fn confirmed(
     approver: &Approver,
     item: &InboxRequest,
@@ -320,7 +312,7 @@ async fn confirmed(
     if screen.is_terminal() {
         print_line(&render(item, approver.now(), output_has_colour()))?;
     } else {
-        print_json(&item_json(item))?;
+        print_json(&request_json(item))?;
     }
     match (choice.verdict, &item.content) {
         (Verdict::Approve, Err(problem)) => {

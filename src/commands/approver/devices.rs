@@ -6,12 +6,12 @@ use countersign::client::{ClientError, visible};
 use countersign::e2e::{DeviceId, EndorsementRequest};
 use serde_json::{Value, json};
 
+use super::input::{argument_or_input, open, says_yes};
 use super::pair::share;
-use super::{argument_or_input, open, says_yes};
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, ExitAction};
+use crate::commands::client_options::{ClientOptions, NOT_UNIQUE};
+use crate::commands::exit_action::{DENIED, ExitAction};
+use crate::commands::output::{print_json, print_line};
 use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, paint};
-use crate::commands::{print_json, print_line};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -147,7 +147,8 @@ async fn revoke(options: &ClientOptions, id: &str, yes: bool) -> anyhow::Result<
     let (device, name) = match (known, devices.beginning(id).as_slice(), whole) {
         (Some(device), ..) => (device.id, visible(&device.name)),
         (None, [device], _) => (device.id, visible(&device.name)),
-        // A gateway may list fewer devices here than it lists to enforcers, which show the whole ids.
+        // A gateway may list fewer devices here than it lists to enforcers, which show the whole
+        // ids.
         (None, [], Some(device)) => (device, "a device that the gateway does not list".into()),
         (None, [], None) => {
             return Err(ClientError::Choice(
@@ -155,7 +156,7 @@ async fn revoke(options: &ClientOptions, id: &str, yes: bool) -> anyhow::Result<
             )
             .into());
         }
-        _ => return Err(ClientError::Choice("the id is not unique; give more of it").into()),
+        _ => return Err(NOT_UNIQUE.into()),
     };
     for other in devices.added_by(device) {
         if other.id != approver.device_id() {

@@ -8,12 +8,12 @@ use countersign::client::approver::{Approver, InboxRequest};
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::view::{item_json, render, summary};
-use super::{find, only, open};
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, ExitAction};
+use super::input::{open, select};
+use super::view::{render, request_json, summary};
+use crate::commands::client_options::ClientOptions;
+use crate::commands::exit_action::{DENIED, ExitAction};
+use crate::commands::output::{plain_json, print_json, print_line, remark};
 use crate::commands::terminal::{TerminalScreen, output_has_colour};
-use crate::commands::{plain_json, print_json, print_line, remark};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -48,7 +48,7 @@ pub async fn run(args: InboxArgs) -> anyhow::Result<ExitAction> {
     approver
         .inbox(|item| {
             if args.options.json {
-                list.push(item_json(&item));
+                list.push(request_json(&item));
             } else {
                 lines.push(summary(&item, now, colour));
             }
@@ -71,32 +71,32 @@ pub async fn run(args: InboxArgs) -> anyhow::Result<ExitAction> {
 async fn watch(approver: &Approver, json: bool) -> anyhow::Result<ExitAction> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    tokio::select! {
+        failed = announce_all(approver, json) => failed.map(|()| ExitAction::DONE),
+        _ = interrupt.recv() => Ok(ExitAction::DONE),
+        _ = terminate.recv() => Ok(ExitAction::DONE),
+    }
+}
+
+/// Ends only with an error.
+async fn announce_all(approver: &Approver, json: bool) -> anyhow::Result<()> {
     let mut screen = TerminalScreen::new(json);
     let mut shown = BTreeSet::new();
     let mut channel = approver.watch();
     let mut quiet = false;
     loop {
-        let pushed = tokio::select! {
-            pushed = channel.next() => pushed?,
-            _ = interrupt.recv() => return Ok(ExitAction::DONE),
-            _ = terminate.recv() => return Ok(ExitAction::DONE),
-        };
-        match pushed {
+        match channel.next().await? {
             PushedEvent::Open => {
                 quiet = false;
-                // What came while no channel was open.
+                // Requests that came while no channel was open.
                 let mut printed = Ok(());
                 screen.clear();
-                let reading = approver.inbox(|item| {
+                let read = approver.inbox(|item| {
                     if printed.is_ok() {
                         printed = announce(approver, &item, &mut shown, json);
                     }
                 });
-                let read = tokio::select! {
-                    read = reading => read,
-                    _ = interrupt.recv() => return Ok(ExitAction::DONE),
-                    _ = terminate.recv() => return Ok(ExitAction::DONE),
-                };
+                let read = read.await;
                 printed?;
                 match read {
                     Err(error) if error.is_unavailable() => {
@@ -107,13 +107,8 @@ async fn watch(approver: &Approver, json: bool) -> anyhow::Result<ExitAction> {
                 screen.progress("waiting for requests, until Ctrl-C …");
             }
             PushedEvent::Envelope(text) => {
-                // Something else than a request, or nothing that can be read, is not for this list.
-                let read = tokio::select! {
-                    read = approver.read_pushed(&text) => read,
-                    _ = interrupt.recv() => return Ok(ExitAction::DONE),
-                    _ = terminate.recv() => return Ok(ExitAction::DONE),
-                };
-                if let Ok(Some(item)) = read {
+                // Other messages, and those that cannot be read, are not for this list.
+                if let Ok(Some(item)) = approver.read_pushed(&text).await {
                     screen.clear();
                     announce(approver, &item, &mut shown, json)?;
                     let _unanswered = approver.acknowledge(&item.request_id, &item.msg_id).await;
@@ -140,7 +135,7 @@ fn announce(
     }
     // One line each, for programs that read along.
     print_line(&if json {
-        plain_json(&item_json(item).to_string())
+        plain_json(&request_json(item).to_string())
     } else {
         summary(item, approver.now(), output_has_colour())
     })
@@ -148,16 +143,12 @@ fn announce(
 
 pub async fn show(args: ShowArgs) -> anyhow::Result<ExitAction> {
     let approver = open(&args.options)?;
-    let item = match &args.id {
-        Some(id) => Some(find(&approver, id).await?),
-        None => only(&approver).await?,
-    };
-    let Some(item) = item else {
+    let Some(item) = select(&approver, args.id.as_deref()).await? else {
         remark("nothing waits for a decision");
         return Ok(ExitAction::code(DENIED));
     };
     if args.options.json {
-        print_json(&item_json(&item))?;
+        print_json(&request_json(&item))?;
     } else {
         print_line(&render(&item, approver.now(), output_has_colour()))?;
     }

@@ -13,12 +13,12 @@ use countersign::clock::Clock;
 use countersign::e2e::{DeviceName, EndorsementRequest, Error};
 use serde_json::json;
 
+use super::input::{argument_or_input, open};
 use super::pair::share;
-use super::{argument_or_input, open};
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{ExitAction, NO_DECISION};
+use crate::commands::client_options::{ClientOptions, host_name};
+use crate::commands::exit_action::{ExitAction, NO_DECISION};
+use crate::commands::output::{print_json, print_line};
 use crate::commands::terminal::{Colour, TerminalScreen, parse_duration, qr_code};
-use crate::commands::{print_json, print_line};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -36,7 +36,7 @@ pub struct JoinArgs {
     options: ClientOptions,
     /// The invitation's link, or - to read it from standard input.
     link: Option<String>,
-    /// What this device of an approver is called; by default after the machine.
+    /// The name of this device of an approver; by default after the machine.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// Where the gateway is, if the link leads elsewhere; can be given for each node.
@@ -45,7 +45,8 @@ pub struct JoinArgs {
     /// Root certificates to trust instead of the system's, in PEM.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Send the credential over plain HTTP to another machine, for a network that nobody else reads.
+    /// Send the credential over plain HTTP to another machine, for a network that nobody else
+    /// reads.
     #[arg(long)]
     allow_http: bool,
     /// Give up the keys of this role that the profile has.
@@ -206,9 +207,7 @@ fn explain(
 }
 
 fn default_name() -> Result<DeviceName, Error> {
-    let host = nix::unistd::gethostname().ok();
-    let host = host.and_then(|host| host.into_string().ok());
-    let name = host.map(|host| {
+    let name = host_name().map(|host| {
         let short: String = host.chars().take(40).collect();
         DeviceName::parse(&format!("terminal on {short}"))
     });

@@ -5,11 +5,11 @@ use countersign::client::approver::{Approver, ListedNotification};
 use countersign::client::{ClientError, visible};
 use serde_json::{Value, json};
 
-use super::{argument_or_input, open};
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, ExitAction};
+use super::input::{argument_or_input, open};
+use crate::commands::client_options::{ClientOptions, NOT_UNIQUE};
+use crate::commands::exit_action::{DENIED, ExitAction};
+use crate::commands::output::{print_json, print_line};
 use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, paint};
-use crate::commands::{print_json, print_line};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -76,13 +76,8 @@ fn line_json(line: &ListedNotification) -> Value {
 async fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
     let found = open(options)?.notifications().await?;
     if options.json {
-        print_json(
-            &found
-                .notifications
-                .iter()
-                .map(line_json)
-                .collect::<Vec<_>>(),
-        )?;
+        let lines: Vec<_> = found.notifications.iter().map(line_json).collect();
+        print_json(&lines)?;
         return Ok(ExitAction::DONE);
     }
     let colour = output_has_colour();
@@ -143,9 +138,7 @@ async fn find(approver: &Approver, prefix: &str) -> anyhow::Result<String> {
             let problem = "there is no such notification; see: countersign notifications";
             Err(ClientError::Choice(problem).into())
         }
-        (Some(_), Some(_)) => {
-            Err(ClientError::Choice("the id is not unique; give more of it").into())
-        }
+        (Some(_), Some(_)) => Err(NOT_UNIQUE.into()),
     }
 }
 

@@ -6,13 +6,14 @@ use countersign::client::profile::{EnforcerRecord, ProfileFile};
 use countersign::client::{ClientError, visible};
 use countersign::e2e::PairingLink;
 use countersign::protocol::pairing::PairingCode;
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{argument_or_input, open, passphrase};
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, ExitAction};
-use crate::commands::print_json;
-use crate::commands::terminal::{Colour, TerminalScreen, confirm};
+use super::input::{argument_or_input, open};
+use super::passphrase;
+use crate::commands::client_options::{ClientOptions, ListedPairing};
+use crate::commands::exit_action::{DENIED, ExitAction};
+use crate::commands::output::print_json;
+use crate::commands::terminal::{Colour, TerminalScreen, confirm_digits};
 
 /// Answers a pairing that an enforcer has begun.
 pub async fn pair(
@@ -45,7 +46,7 @@ pub async fn pair(
     Ok(ExitAction::DONE)
 }
 
-/// Tells the approver's other devices which enforcers this one knows, and the other way round. Nothing else depends on it.
+/// Exchanges the known enforcers with the approver's other devices. Nothing else depends on it.
 pub async fn share(approver: &Approver, screen: &mut TerminalScreen) {
     if let Err(error) = approver.share_enforcers().await {
         screen.say(&format!(
@@ -74,41 +75,47 @@ async fn by_code(
         visible(comparing.enforcer().as_str()),
         screen.paint(Colour::Bold, &comparing.digits().to_string()),
     ));
-    let same = confirm("Does the other screen show the same fifteen digits?").await;
-    if same.unwrap_or(false) {
+    if confirm_digits(screen).await {
         return Ok(Some(approver.confirm(comparing).await?));
     }
     let told = approver.abort(comparing).await;
-    screen.say(
-        "not paired: the digits were not confirmed. If they differed, someone may be interfering.",
-    );
     told.context("the gateway could not be told to forget this pairing")?;
     Ok(None)
 }
 
-pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<Value>> {
+pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedPairing>> {
     let approver = passphrase::open(file)?;
     let mut pairings = Vec::new();
     for record in approver.enforcers() {
-        let introducer = approver.introducer(&record)?.map(|introducer| {
-            json!({
-                "deviceId": introducer.id,
-                "name": introducer.name,
-                "revoked": introducer.is_revoked,
-            })
-        });
-        pairings.push(json!({
+        let mut json = json!({
             "role": "approver",
             "enforcerId": record.id,
             "enforcerLabel": record.label,
             "pairedAt": record.paired_at,
-            "introducedBy": introducer,
-        }));
+            "introducedBy": null,
+        });
+        let (id, since) = (visible(&record.id), visible(&record.paired_at));
+        let mut line = format!("{id}  enforcer, paired {since}");
+        // By another device, if this one was not paired itself.
+        if let Some(by) = approver.introducer(&record)? {
+            let name = by.name.as_deref();
+            let name = name.map(|name| format!("{} ", visible(name)));
+            let (name, id) = (name.unwrap_or_default(), visible(&by.id));
+            let revoked = if by.is_revoked {
+                ", which was revoked since"
+            } else {
+                ""
+            };
+            line = format!("{line}, introduced by {name}({id}){revoked}");
+            json["introducedBy"] =
+                json!({ "deviceId": by.id, "name": by.name, "revoked": by.is_revoked });
+        }
+        pairings.push(ListedPairing { json, line });
     }
     Ok(pairings)
 }
 
-/// Whether there was such a pairing.
+/// False if there was no such pairing.
 pub async fn unpair(file: &ProfileFile, enforcer: &str) -> anyhow::Result<bool> {
     let mut approver = passphrase::open(file)?;
     let ended = approver.unpair(enforcer).await;

@@ -1,5 +1,5 @@
-//! `passphrase`: encrypts the keys of this device. A file can supply the passphrase, for scripts. A reader of that file and the profile
-//! has the keys.
+//! `passphrase`: encrypts the keys of this device. A file can supply the passphrase, for scripts. A
+//! reader of that file and the profile has the keys.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use countersign::client::profile::{ProfileError, ProfileFile, read_passphrase};
 use countersign::clock::Clock;
 use zeroize::Zeroizing;
 
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::ExitAction;
-use crate::commands::remark;
+use crate::commands::client_options::ClientOptions;
+use crate::commands::exit_action::ExitAction;
+use crate::commands::output::remark;
 
 pub const EXAMPLES: &str = "\
 Examples:

@@ -1,4 +1,5 @@
-//! The content of a request for a person's eyes: by kind, complete, with what could mislead made visible.
+//! The content of a request for a person's eyes: by kind, complete, with what could mislead made
+//! visible.
 
 use std::fmt::Write as _;
 
@@ -6,11 +7,14 @@ use countersign::client::{has_invisible, visible, visible_lines};
 use countersign::e2e::PlainArtifact;
 use serde_json::{Map, Value, json};
 
-use super::view::members_of;
 use crate::commands::terminal::{Colour, paint};
 
 /// Longer ones may hide their end beyond the edge of a window.
 const LONG_LINE: usize = 500;
+
+pub fn members_of(artifact: &PlainArtifact) -> Value {
+    serde_json::from_str(artifact.text()).unwrap_or_default()
+}
 
 /// The words of a command, if that is what the payload has.
 pub fn words(payload: &Value) -> Option<Vec<&str>> {
@@ -133,7 +137,8 @@ fn paint_lines(enabled: bool, colour: Colour, text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The files that a patch is about, with what it was made for. `None` if there is more to know of them.
+/// The files that a patch is about, with what it was made for. `None` if there is more to know of
+/// them.
 fn file_lines(files: &Value) -> Option<String> {
     let mut text = String::new();
     for file in files.as_array()? {
@@ -175,7 +180,7 @@ fn patch_lines(patch: &str, enabled: bool) -> String {
     text
 }
 
-/// What a person could overlook.
+/// Warns of things that a person could overlook.
 pub fn warnings(artifact: &PlainArtifact) -> Vec<String> {
     let members = members_of(artifact);
     let mut found = Vec::new();

@@ -10,10 +10,10 @@ use countersign::client::{ClientError, visible};
 use countersign::protocol::prompt::PromptStatus;
 use serde_json::json;
 
-use super::open;
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, ExitAction, NO_DECISION};
-use crate::commands::print_json;
+use super::input::open;
+use crate::commands::client_options::ClientOptions;
+use crate::commands::exit_action::{DENIED, ExitAction, NO_DECISION};
+use crate::commands::output::print_json;
 use crate::commands::terminal::{TerminalScreen, parse_duration};
 
 pub const EXAMPLES: &str = "\
@@ -31,14 +31,15 @@ pub struct PromptArgs {
     options: ClientOptions,
     /// The enforcer beside the agent, as `pairings` shows it.
     enforcer: String,
-    /// Only for this session of the agent, as its requests show it; otherwise for whichever asks next.
+    /// Only for this session of the agent, as its requests show it; otherwise for whichever asks
+    /// next.
     #[arg(long, value_name = "ID")]
     session: Option<String>,
     /// Wait until the agent has it, or its enforcer has rejected it; 10m unless a time is given.
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "10m",
           value_parser = parse_duration)]
     wait: Option<Duration>,
-    /// What to write, or - to read it from standard input: other users can see arguments.
+    /// The text, or - to read it from standard input: other users can see arguments.
     #[arg(required = true, value_name = "TEXT|-")]
     text: Vec<String>,
 }

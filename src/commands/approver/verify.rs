@@ -10,11 +10,12 @@ use countersign::client::{ClientError, DecisionRecord, MAX_RECORD_BYTES, Verifie
 use countersign::e2e::{DeviceId, DeviceTrust, Error};
 use serde_json::json;
 
-use super::view::{members_of, render_artifact};
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, ExitAction};
+use super::payload::members_of;
+use super::view::render_artifact;
+use crate::commands::client_options::ClientOptions;
+use crate::commands::exit_action::{DENIED, ExitAction};
+use crate::commands::output::{print_json, print_line};
 use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, paint};
-use crate::commands::{print_json, print_line};
 
 pub const EXAMPLES: &str = "\
 Examples:

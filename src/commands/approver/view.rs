@@ -1,4 +1,5 @@
-//! A request as a person reads it: complete, never shortened, with nothing in it that could move the cursor or hide.
+//! A request as a person reads it: complete, never shortened, with nothing in it that could move
+//! the cursor or hide.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use countersign::e2e::{DEVICES, OUTCOME, PlainArtifact, REPOSITORY};
 use countersign::protocol::timestamp::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::payload::{formatted, render_payload, shell_line, warnings, words};
+use super::payload::{formatted, members_of, render_payload, shell_line, warnings, words};
 use crate::commands::terminal::{Colour, minutes, paint};
 
 /// Of a command in a list.
@@ -25,8 +26,8 @@ fn is_salt(value: &Value) -> bool {
         .is_some_and(|text| text.len() == SALT_CHARS && text.as_bytes().iter().all(is_base64url))
 }
 
-/// An item for programs.
-pub fn item_json(item: &InboxRequest) -> Value {
+/// A request for programs.
+pub fn request_json(item: &InboxRequest) -> Value {
     let mut shown = json!({
         "requestId": item.request_id,
         "enforcerId": item.enforcer_id,
@@ -48,10 +49,6 @@ pub fn item_json(item: &InboxRequest) -> Value {
         Err(problem) => shown["problem"] = problem.to_string().into(),
     }
     shown
-}
-
-pub fn members_of(artifact: &PlainArtifact) -> Value {
-    serde_json::from_str(artifact.text()).unwrap_or_default()
 }
 
 /// Two lines of a list.
@@ -79,7 +76,7 @@ fn time_left(item: &InboxRequest, now: Timestamp) -> String {
     }
 }
 
-/// Who asks: as this device knows it, or as the gateway says.
+/// The enforcer that asks, as this device knows it or as the gateway says.
 fn who(item: &InboxRequest) -> String {
     let id = item.enforcer_id.as_ref().map(|id| visible(id.as_str()));
     let id = id.unwrap_or_else(|| "nobody".to_owned());
@@ -201,7 +198,8 @@ pub fn render_artifact(artifact: &PlainArtifact, colour: bool) -> String {
         if extensions.get(SALT).is_some_and(is_salt) {
             extensions.remove(SALT);
         }
-        // Shown above, and compared with what this device knows. The artifact could not be opened if they held anything else.
+        // Shown above, and compared with what this device knows. The artifact could not be opened
+        // if they held anything else.
         extensions.remove(REPOSITORY);
         extensions.remove(DEVICES);
         if extensions.get(OUTCOME).is_some_and(|named| named["v"] == 1) {

@@ -1,4 +1,5 @@
-//! Whether approvers can sign in: what the provider says about itself, and whether the page may call it.
+//! Whether approvers can sign in: what the provider says about itself, and whether the page may
+//! call it.
 
 use countersign::config::Oidc;
 use serde_json::Value;

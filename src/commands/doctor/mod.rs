@@ -17,14 +17,14 @@ use clap::Args;
 use countersign::agent::Agent;
 use countersign::client::visible;
 
-use super::client::ClientOptions;
-use super::ending::{ExitAction, FAILURE};
+use super::client_options::ClientOptions;
+use super::exit_action::{ExitAction, FAILURE};
 use super::findings::{FindingReport, FindingStatus};
 use super::guard::GuardAddress;
 use super::hook::files::own_policy;
 use super::install::place::InstallPlaces;
+use super::output::{print_json, print_line};
 use super::terminal::{Colour, output_has_colour, paint};
-use super::{print_json, print_line};
 
 pub const EXAMPLES: &str = "\
 Examples:

@@ -1,4 +1,4 @@
-//! `ask`: any artifact from a file or standard input; the signed decision is printed.
+//! `ask`: sends a file or standard input to an approver, and prints the signed decision.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -9,17 +9,18 @@ use clap::Args;
 use countersign::client::enforcer::{AcceptedApproval, ApprovalDenial, ApprovalRequest, Enforcer};
 use countersign::client::{DecisionRecord, visible};
 use countersign::clock::Clock;
+use countersign::e2e::ArtifactHints;
 use serde_json::{Value, json};
-use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::time::interval;
 
 use super::content::{ContentKind, ContentOptions, MAX_CONTENT_BYTES, RequestContent};
-use super::run::cause;
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, ExitAction, NO_DECISION, UNAVAILABLE};
+use crate::commands::client_options::ClientOptions;
+use crate::commands::exit_action::{DENIED, ExitAction, NO_DECISION, UNAVAILABLE};
+use crate::commands::guard::cause;
+use crate::commands::output::{print_json, save};
+use crate::commands::signals::signals;
 use crate::commands::terminal::{TerminalScreen, minutes, parse_duration};
-use crate::commands::{print_json, save};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -31,7 +32,7 @@ Examples:
 pub struct AskArgs {
     #[command(flatten)]
     options: ClientOptions,
-    /// What it is; by default a patch if the file is called so, else a plan.
+    /// The type of the content; by default a patch if the file is called so, else a plan.
     #[arg(long = "type", value_enum)]
     kind: Option<ContentKind>,
     /// How long to wait for a decision.
@@ -67,9 +68,9 @@ pub async fn run(args: AskArgs) -> anyhow::Result<ExitAction> {
     if let Some(file) = &args.save {
         anyhow::ensure!(!file.exists(), "{} exists already", file.display());
     }
-    let question = question(&args)?;
+    let request = request(&args)?;
     let mut enforcer = Enforcer::open(&args.options.file()?, &Clock::system())?;
-    match await_decision(&mut enforcer, question, &mut screen).await? {
+    match await_decision(&mut enforcer, request, &mut screen).await? {
         Ok((accepted, record)) => {
             if let Some(file) = &args.save {
                 save(file, &record.to_text()?)?;
@@ -90,16 +91,16 @@ pub async fn run(args: AskArgs) -> anyhow::Result<ExitAction> {
         Err(AskInterruption::BySignal(code)) => Ok(ExitAction::code(code)),
         Err(AskInterruption::ByDenial(denial)) => {
             screen.say(&format!("countersign: denied: {denial}"));
-            let reason = match &denial {
+            let hints = match &denial {
                 ApprovalDenial::Rejected(rejection) => &rejection.hints,
-                _ => &countersign::e2e::ArtifactHints::default(),
+                _ => &ArtifactHints::default(),
             };
             print_json(&json!({
                 "outcome": "denied",
                 "cause": cause(&denial),
                 "message": denial.to_string(),
-                "actionId": reason.action_id,
-                "reason": reason.reason,
+                "actionId": hints.action_id,
+                "reason": hints.reason,
             }))?;
             Ok(ExitAction::code(match denial {
                 denial if denial.is_timeout() => NO_DECISION,
@@ -110,7 +111,7 @@ pub async fn run(args: AskArgs) -> anyhow::Result<ExitAction> {
     }
 }
 
-fn question(args: &AskArgs) -> anyhow::Result<ApprovalRequest> {
+fn request(args: &AskArgs) -> anyhow::Result<ApprovalRequest> {
     let name =
         (args.file.as_deref()).map_or("standard input".into(), |file| file.display().to_string());
     let mut text = String::new();
@@ -148,7 +149,7 @@ fn question(args: &AskArgs) -> anyhow::Result<ApprovalRequest> {
         timeout: args.timeout,
         submit_timeout: args.timeout,
     };
-    wanted.question()
+    wanted.request()
 }
 
 /// Why there is no approval.
@@ -156,20 +157,6 @@ pub(super) enum AskInterruption {
     ByDenial(ApprovalDenial),
     /// With the exit status.
     BySignal(u8),
-}
-
-/// The first signal that ends a command, as its exit status.
-pub fn signals() -> std::io::Result<impl Future<Output = u8>> {
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut hangup = signal(SignalKind::hangup())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => 130,
-            _ = terminate.recv() => 143,
-            _ = hangup.recv() => 129,
-        }
-    })
 }
 
 /// Does `work`, and says once if the gateway does not answer meanwhile.
@@ -190,16 +177,16 @@ pub(super) async fn say_trouble<T>(
     work.await
 }
 
-/// Asks and waits, with one line of progress. A signal takes the question back.
+/// Asks and waits, with one line of progress. A signal withdraws the request.
 pub(super) async fn await_decision(
     enforcer: &mut Enforcer,
-    question: ApprovalRequest,
+    request: ApprovalRequest,
     screen: &mut TerminalScreen,
 ) -> anyhow::Result<Result<(AcceptedApproval, DecisionRecord), AskInterruption>> {
     let stopped = signals()?;
     tokio::pin!(stopped);
     let trouble = enforcer.client().trouble();
-    let preparing = say_trouble(screen, trouble.clone(), enforcer.prepare(question));
+    let preparing = say_trouble(screen, trouble.clone(), enforcer.prepare(request));
     let prepared = tokio::select! {
         prepared = preparing => prepared,
         code = &mut stopped => return Ok(Err(AskInterruption::BySignal(code))),

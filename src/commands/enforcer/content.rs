@@ -1,4 +1,4 @@
-//! What is asked about, as a question with its artifact: for `ask`, and for agents over MCP.
+//! The content of a request and its artifact: for `ask`, and for agents over MCP.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use countersign::client::enforcer::ApprovalRequest;
 use serde_json::{Map, Value, json};
 
-use super::pair::host_name;
+use crate::commands::client_options::host_name;
 
 /// More could not be sent.
 pub const MAX_CONTENT_BYTES: usize = 4 << 20;
@@ -45,7 +45,7 @@ pub struct ContentOptions {
 }
 
 impl ContentOptions {
-    pub fn question(self) -> anyhow::Result<ApprovalRequest> {
+    pub fn request(self) -> anyhow::Result<ApprovalRequest> {
         let here = std::env::current_dir()?;
         let payload = match self.content {
             RequestContent::Object(payload) => payload,

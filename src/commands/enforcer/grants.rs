@@ -1,4 +1,4 @@
-//! `grants`: what people have permitted this enforcer beyond one request.
+//! `grants`: permissions of people to this enforcer beyond one request.
 
 use clap::{Args, Subcommand};
 use countersign::client::enforcer::{Enforcer, GrantSubject, KeptGrant};
@@ -7,9 +7,9 @@ use countersign::clock::Clock;
 use countersign::e2e::{Grant, GrantMatch};
 use serde_json::{Value, json};
 
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, ExitAction};
-use crate::commands::{print_json, print_line, remark};
+use crate::commands::client_options::{ClientOptions, NOT_UNIQUE};
+use crate::commands::exit_action::{DENIED, ExitAction};
+use crate::commands::output::{print_json, print_line, remark};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -57,7 +57,7 @@ fn open(options: &ClientOptions) -> anyhow::Result<Enforcer> {
     Ok(Enforcer::open(&options.file()?, &Clock::system())?)
 }
 
-/// What a grant permits, and until when.
+/// Describes what a grant permits, and until when.
 pub fn describe(grant: &Grant) -> String {
     let what = match &grant.matches {
         GrantMatch::Same => "the same again".to_owned(),
@@ -163,6 +163,6 @@ fn forget(options: &ClientOptions, id: Option<&str>) -> anyhow::Result<ExitActio
             remark(&format!("forgotten: {}", visible(one)));
             Ok(ExitAction::DONE)
         }
-        _ => Err(ClientError::Choice("the id is not unique; give more of it").into()),
+        _ => Err(NOT_UNIQUE.into()),
     }
 }

@@ -8,24 +8,23 @@ mod run;
 
 use clap::Subcommand;
 
-use super::ending::ExitAction;
+use super::exit_action::ExitAction;
 
-pub use self::ask::signals;
 pub use self::content::{
     ContentKind, ContentOptions, MAX_CONTENT_BYTES, RequestContent, repository_name,
     repository_root,
 };
 pub use self::grants::describe;
 pub use self::pair::{PairArgs, pair, pairings, unpair};
-pub use self::run::cause;
 
 #[derive(Subcommand)]
 pub enum EnforcerCommand {
     /// Ask for approval of a command, then run it.
     ///
-    /// The command runs only if a paired device has signed an approval of exactly this command. Then this process becomes
-    /// it: it has the same input, output, signals and exit status. Otherwise the exit status is 77. Ctrl-C takes the
-    /// question back. What an approver has permitted for a time is not asked again; see `grants`.
+    /// The command runs only if a paired device has signed an approval of exactly this command.
+    /// Then this process becomes it: it has the same input, output, signals and exit status.
+    /// Otherwise the exit status is 77. Ctrl-C withdraws the request. An approver is not asked
+    /// again about what a grant permits; see `grants`.
     #[command(after_help = run::EXAMPLES)]
     Run(run::RunArgs),
     /// Ask for approval of a plan, a patch or anything else, and print the signed decision.

@@ -11,30 +11,31 @@ use countersign::clock::Clock;
 use countersign::e2e::{MAX_LABEL_CHARS, ReceivedAnswer, is_label};
 use serde_json::json;
 
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, ExitAction, NO_DECISION};
-use crate::commands::print_json;
-use crate::commands::terminal::{Colour, TerminalScreen, confirm, minutes, qr_code};
+use crate::commands::client_options::{ClientOptions, ListedPairing, host_name};
+use crate::commands::exit_action::{DENIED, ExitAction, NO_DECISION};
+use crate::commands::output::print_json;
+use crate::commands::terminal::{Colour, TerminalScreen, confirm_digits, minutes, qr_code};
 
 #[derive(Args)]
 pub struct PairArgs {
     #[command(flatten)]
     pub options: ClientOptions,
-    /// The link or code of a pairing that an enforcer has begun, or - to read it from standard input. Without it, this
-    /// enforcer begins one.
+    /// The link or code of a pairing that an enforcer has begun, or - to read it from standard
+    /// input. Without it, this enforcer begins one.
     #[arg(value_name = "LINK|CODE")]
     pub answer: Option<String>,
-    /// Take over a new key of an enforcer that this device knows with another one: it was set up anew.
+    /// Take over a new key of an enforcer that this device knows with another one: it was set up
+    /// anew.
     #[arg(long, requires = "answer")]
     pub replace: bool,
     #[command(flatten)]
     offer: OfferArgs,
 }
 
-/// What an enforcer says of itself.
+/// The offer of an enforcer to an approver.
 #[derive(Args, Default)]
 pub struct OfferArgs {
-    /// What the approver sees of this enforcer; by default the machine's name.
+    /// The text that the approver sees for this enforcer; by default the machine's name.
     #[arg(long, value_name = "TEXT", value_parser = parse_label)]
     label: Option<String>,
     /// Where the approver's page is, if not at the gateway.
@@ -122,12 +123,8 @@ async fn settle(
                  Compare these digits, all fifteen, with those on the other screen:\n\n  {}\n",
                 screen.paint(Colour::Bold, &comparison.digits().to_string()),
             ));
-            if !confirm("Does the other screen show the same fifteen digits?")
-                .await
-                .unwrap_or(false)
-            {
+            if !confirm_digits(screen).await {
                 let told = enforcer.abort(pairing).await;
-                screen.say("not paired: the digits were not confirmed. If they differed, someone may be interfering.");
                 told.context("the gateway could not be told to forget this pairing")?;
                 return Ok(Err(DENIED));
             }
@@ -144,32 +141,38 @@ async fn settle(
     Ok(Ok(approver))
 }
 
-pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<serde_json::Value>> {
+pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedPairing>> {
     let enforcer = Enforcer::open(file, &Clock::system())?;
     let pairings = enforcer.approvers().iter().map(|record| {
         let devices = enforcer.known_devices(record)?;
         let listed = devices
             .iter()
             .map(|device| json!({ "deviceId": device.id.to_string(), "name": device.name }));
-        Ok(json!({
-            "role": "enforcer",
-            "approverId": record.id,
-            "pairedAt": record.paired_at,
-            "devices": devices.len(),
-            "inForce": listed.collect::<Vec<_>>(),
-        }))
+        let shown = devices
+            .iter()
+            .map(|device| format!("{} ({})", visible(&device.name), device.id));
+        Ok(ListedPairing {
+            json: json!({
+                "role": "enforcer",
+                "approverId": record.id,
+                "pairedAt": record.paired_at,
+                "devices": devices.len(),
+                "inForce": listed.collect::<Vec<_>>(),
+            }),
+            line: format!(
+                "{}  approver on {}, paired {}",
+                visible(&record.id),
+                shown.collect::<Vec<_>>().join(", "),
+                visible(&record.paired_at),
+            ),
+        })
     });
     pairings.collect()
 }
 
-/// Whether there was such a pairing.
+/// False if there was no such pairing.
 pub async fn unpair(file: &ProfileFile, approver: &str) -> anyhow::Result<bool> {
     let mut enforcer = Enforcer::open(file, &Clock::system())?;
     let ended = enforcer.unpair(approver).await;
     ended.context("the pairing was removed here, but the gateway could not be told")
-}
-
-/// The name of this machine.
-pub(super) fn host_name() -> Option<String> {
-    nix::unistd::gethostname().ok()?.into_string().ok()
 }

@@ -7,20 +7,22 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use clap::Args;
-use countersign::client::enforcer::{ApprovalDenial, ApprovalRequest, Enforcer, GrantSubject};
+use countersign::client::enforcer::{ApprovalRequest, Enforcer, GrantSubject};
 use countersign::client::visible;
 use countersign::clock::Clock;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::ask::{AskInterruption, await_decision, say_trouble, signals};
+use super::ask::{AskInterruption, await_decision, say_trouble};
 use super::content::repository_name;
 use super::grants::describe;
 use super::pair::{OfferArgs, pair_on};
-use crate::commands::client::ClientOptions;
-use crate::commands::ending::{DENIED, ExitAction};
-use crate::commands::guard::{AskCall, AskOutcome, GuardAddress};
+use crate::commands::client_options::ClientOptions;
+use crate::commands::exit_action::{DENIED, ExitAction};
+use crate::commands::guard::{AskCall, AskOutcome, GuardAddress, cause};
+use crate::commands::signals::signals;
 use crate::commands::terminal::{Colour, TerminalScreen, parse_duration};
 
 pub const EXAMPLES: &str = "\
@@ -28,9 +30,8 @@ Examples:
   countersign run -- echo hello
   countersign run --timeout 1h -- terraform apply
   countersign run --approver alice -- sh -c 'rm -rf build && make'
-  countersign run --always-ask -- git push      whatever was permitted before";
+  countersign run --always-ask -- git push      even if it was permitted before";
 
-/// Longer it is not looked for a grant.
 const GRANT_TIMEOUT: Duration = Duration::from_secs(15);
 
 #[derive(Args)]
@@ -63,11 +64,8 @@ pub async fn run(args: RunArgs) -> anyhow::Result<ExitAction> {
     match approved(&args, &mut screen, json).await {
         Ok(Ok(command)) => Ok(ExitAction::Become(Box::new(command))),
         Ok(Err(ending)) => Ok(ending),
-        // Whatever goes wrong, the command does not run.
-        Err(error) => {
-            report(&mut screen, json, "error", &format!("{error:#}"));
-            Ok(ExitAction::code(DENIED))
-        }
+        // After every error, the command does not run.
+        Err(error) => Ok(denied(&mut screen, json, "error", &format!("{error:#}"))),
     }
 }
 
@@ -77,13 +75,8 @@ async fn approved(
     json: bool,
 ) -> anyhow::Result<Result<Command, ExitAction>> {
     let Some(argv) = words(&args.command) else {
-        report(
-            screen,
-            json,
-            "error",
-            "an argument is not UTF-8 and could not be shown to an approver",
-        );
-        return Ok(Err(ExitAction::code(DENIED)));
+        let problem = "an argument is not UTF-8 and could not be shown to an approver";
+        return Ok(Err(denied(screen, json, "error", problem)));
     };
     let directory = std::env::current_dir()?;
     let program = match find_program(argv[0], &directory) {
@@ -92,23 +85,30 @@ async fn approved(
             screen.say(&format!(
                 "countersign: {}: {}",
                 visible(argv[0]),
-                problem.message()
+                problem.message
             ));
-            return Ok(Err(ExitAction::code(problem.code())));
+            return Ok(Err(ExitAction::code(problem.code)));
         }
     };
-    let payload = json!({
+    let content = json!({
         "kind": "command",
         "argv": argv,
         "program": text(&program)?,
         "directory": text(&directory)?,
     });
-    let payload = payload.as_object().cloned().unwrap_or_default();
-    let Some(act) = GrantSubject::of(&payload, &repository_name(&directory)) else {
-        anyhow::bail!("the command cannot be described");
+    let mut request = ApprovalRequest {
+        artifact_type: "command.review".to_owned(),
+        repository: repository_name(&directory),
+        payload: content.as_object().cloned().unwrap_or_default(),
+        members: Map::new(),
+        approver: args.approver.clone(),
+        timeout: args.timeout,
+        submit_timeout: args.timeout,
     };
+    let subject = GrantSubject::of(&request.payload, &request.repository);
+    let subject = subject.context("the command cannot be described")?;
     if let Some(guard) = &args.guard {
-        let asked = ask_guard(guard, args, payload, &act, screen, json).await?;
+        let asked = ask_guard(guard, args, request, screen).await?;
         return Ok(asked.map(|()| become_command(&program, &argv)));
     }
     let until = Instant::now() + args.timeout;
@@ -117,42 +117,36 @@ async fn approved(
         let offer = OfferArgs::default();
         let pairing = pair_on(&mut enforcer, screen, &offer);
         let Ok(paired) = timeout_at(until, pairing).await else {
-            report(screen, json, "timeout", "nobody was paired with in time");
-            return Ok(Err(ExitAction::code(DENIED)));
+            return Ok(Err(denied(
+                screen,
+                json,
+                "timeout",
+                "nobody was paired with in time",
+            )));
         };
         if let Err(code) = paired? {
             return Ok(Err(ExitAction::code(code)));
         }
     }
-    if !args.always_ask && is_granted(&mut enforcer, args, &act, screen).await {
+    if !args.always_ask && is_granted(&mut enforcer, args, &subject, screen).await {
         return Ok(Ok(become_command(&program, &argv)));
     }
-    let question = ApprovalRequest {
-        artifact_type: "command.review".to_owned(),
-        repository: act.repository().to_owned(),
-        payload,
-        members: Map::new(),
-        approver: args.approver.clone(),
-        timeout: until.saturating_duration_since(Instant::now()),
-        submit_timeout: args.timeout,
-    };
-    let decided = await_decision(&mut enforcer, question, screen).await?;
+    request.timeout = until.saturating_duration_since(Instant::now());
+    let decided = await_decision(&mut enforcer, request, screen).await?;
     let accepted = match decided {
         Ok((accepted, _)) => accepted,
         Err(AskInterruption::BySignal(code)) => return Ok(Err(ExitAction::code(code))),
         Err(AskInterruption::ByDenial(denial)) => {
-            report(screen, json, cause(&denial), &denial.to_string());
-            return Ok(Err(ExitAction::code(DENIED)));
+            return Ok(Err(denied(
+                screen,
+                json,
+                cause(&denial),
+                &denial.to_string(),
+            )));
         }
     };
     let who = visible(accepted.approval.approver.as_str());
-    if json {
-        let outcome = json!({ "outcome": "approved", "approverId": who });
-        screen.say(&outcome.to_string());
-    } else {
-        let approved = screen.paint(Colour::Green, "approved");
-        screen.remark(&format!("countersign: {approved} by {who}"));
-    }
+    say_approved(screen, json, "approved", &who, "");
     match enforcer.keep(&accepted) {
         Ok(None) => {}
         Ok(Some(grant)) => screen.remark(&format!(
@@ -169,23 +163,14 @@ async fn approved(
 async fn ask_guard(
     guard: &GuardAddress,
     args: &RunArgs,
-    payload: Map<String, Value>,
-    act: &GrantSubject,
+    request: ApprovalRequest,
     screen: &mut TerminalScreen,
-    json: bool,
 ) -> anyhow::Result<Result<(), ExitAction>> {
-    let time = args.timeout.as_millis().try_into().unwrap_or(u64::MAX);
+    let json = args.options.json;
     let call = AskCall {
-        artifact_type: "command.review".to_owned(),
-        repository: act.repository().to_owned(),
-        payload,
-        members: Map::new(),
-        approver: args.approver.clone(),
-        session: None,
         may_be_granted: !args.always_ask,
         may_keep: true,
-        timeout_ms: time,
-        submit_timeout_ms: time,
+        ..AskCall::new(request)
     };
     let asked = |_: &str, approvers: &[String], _| {
         screen.progress(&format!("waiting for {} …", approvers.join(", ")));
@@ -198,30 +183,20 @@ async fn ask_guard(
     let reply = match replied {
         Ok(reply) => reply,
         Err(problem) => {
-            report(screen, json, "unavailable", &problem);
-            return Ok(Err(ExitAction::code(DENIED)));
+            return Ok(Err(denied(screen, json, "unavailable", &problem)));
         }
     };
     let who = reply.approver.unwrap_or_default();
     match reply.outcome {
-        AskOutcome::Denied { cause, message } => {
-            report(screen, json, &cause, &message);
-            Ok(Err(ExitAction::code(DENIED)))
-        }
-        AskOutcome::Approved { .. } if json => {
-            screen.say(&json!({ "outcome": "approved", "approverId": who }).to_string());
-            Ok(Ok(()))
-        }
+        AskOutcome::Denied { cause, message } => Ok(Err(denied(screen, json, &cause, &message))),
         AskOutcome::Approved { until, kept } => {
             let word = if until.is_some() {
                 "permitted"
             } else {
                 "approved"
             };
-            let word = screen.paint(Colour::Green, word);
             let until = until.map(|until| format!(", until {until}"));
-            let until = until.unwrap_or_default();
-            screen.remark(&format!("countersign: {word} by {who}{until}"));
+            say_approved(screen, json, word, &who, &until.unwrap_or_default());
             if let Some(kept) = kept {
                 screen.remark(&format!("countersign: kept as a grant: {kept}"));
             }
@@ -230,17 +205,26 @@ async fn ask_guard(
     }
 }
 
+fn say_approved(screen: &mut TerminalScreen, json: bool, word: &str, who: &str, more: &str) {
+    if json {
+        screen.say(&json!({ "outcome": "approved", "approverId": who }).to_string());
+    } else {
+        let word = screen.paint(Colour::Green, word);
+        screen.remark(&format!("countersign: {word} by {who}{more}"));
+    }
+}
+
 /// Whether somebody has permitted it before; tells who.
 async fn is_granted(
     enforcer: &mut Enforcer,
     args: &RunArgs,
-    act: &GrantSubject,
+    subject: &GrantSubject,
     screen: &mut TerminalScreen,
 ) -> bool {
     let deadline = Instant::now() + args.timeout.min(GRANT_TIMEOUT);
     let only = args.approver.as_deref();
     let trouble = enforcer.client().trouble();
-    let looking = enforcer.granted_by(only, act, None, deadline);
+    let looking = enforcer.granted_by(only, subject, None, deadline);
     let used = match say_trouble(screen, trouble, looking).await {
         Ok(Some(used)) => used,
         Ok(None) => return false,
@@ -268,7 +252,8 @@ fn become_command(program: &Path, argv: &[&str]) -> Command {
     command
 }
 
-fn report(screen: &mut TerminalScreen, json: bool, cause: &str, message: &str) {
+/// Says why the command does not run.
+fn denied(screen: &mut TerminalScreen, json: bool, cause: &str, message: &str) -> ExitAction {
     if json {
         let outcome = json!({ "outcome": "denied", "cause": cause, "message": message });
         screen.say(&outcome.to_string());
@@ -276,20 +261,7 @@ fn report(screen: &mut TerminalScreen, json: bool, cause: &str, message: &str) {
         let denied = screen.paint(Colour::Red, "denied");
         screen.say(&format!("countersign: {denied}: {message}"));
     }
-}
-
-/// One word for programs.
-pub fn cause(denial: &ApprovalDenial) -> &'static str {
-    match denial {
-        ApprovalDenial::Rejected(_) => "rejected",
-        denial if denial.is_timeout() => "timeout",
-        ApprovalDenial::Ended(_) | ApprovalDenial::TimedOut => "ended",
-        ApprovalDenial::Unavailable(_) => "unavailable",
-        ApprovalDenial::Refused(_) => "refused",
-        ApprovalDenial::Untrusted(_) => "untrusted",
-        ApprovalDenial::Changed(_) => "changed",
-        ApprovalDenial::NotPaired => "unpaired",
-    }
+    ExitAction::code(DENIED)
 }
 
 fn words(command: &[OsString]) -> Option<Vec<&str>> {
@@ -300,29 +272,22 @@ fn text(path: &Path) -> anyhow::Result<&str> {
     (path.to_str()).ok_or_else(|| anyhow::anyhow!("{}: the path is not UTF-8", path.display()))
 }
 
-enum NoProgram {
-    NotFound,
-    NotExecutable,
-}
-
-impl NoProgram {
-    fn message(&self) -> &'static str {
-        match self {
-            Self::NotFound => "command not found",
-            Self::NotExecutable => "cannot be executed",
-        }
-    }
-
+struct NoProgram {
+    message: &'static str,
     /// As shells have it.
-    fn code(&self) -> u8 {
-        match self {
-            Self::NotFound => 127,
-            Self::NotExecutable => 126,
-        }
-    }
+    code: u8,
 }
 
-/// What would run, found before anyone is asked: the path that was approved is the one that is run.
+const NOT_FOUND: NoProgram = NoProgram {
+    message: "command not found",
+    code: 127,
+};
+const NOT_EXECUTABLE: NoProgram = NoProgram {
+    message: "cannot be executed",
+    code: 126,
+};
+
+/// Finds the program before anyone is asked: the path that was approved is the one that is run.
 fn find_program(name: &str, directory: &Path) -> Result<PathBuf, NoProgram> {
     let is_file = |path: &Path| path.metadata().is_ok_and(|metadata| metadata.is_file());
     let is_executable = |path: &Path| {
@@ -335,8 +300,8 @@ fn find_program(name: &str, directory: &Path) -> Result<PathBuf, NoProgram> {
         let path = directory.join(name);
         return match (is_file(&path), is_executable(&path)) {
             (_, true) => Ok(path),
-            (true, false) => Err(NoProgram::NotExecutable),
-            (false, false) => Err(NoProgram::NotFound),
+            (true, false) => Err(NOT_EXECUTABLE),
+            (false, false) => Err(NOT_FOUND),
         };
     }
     let places = std::env::var_os("PATH").unwrap_or_default();
@@ -346,7 +311,7 @@ fn find_program(name: &str, directory: &Path) -> Result<PathBuf, NoProgram> {
         if is_executable(&path) {
             return Ok(path);
         }
-        found = Some(NoProgram::NotExecutable);
+        found = Some(NOT_EXECUTABLE);
     }
-    Err(found.unwrap_or(NoProgram::NotFound))
+    Err(found.unwrap_or(NOT_FOUND))
 }

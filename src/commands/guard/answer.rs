@@ -1,20 +1,17 @@
-//! One question, from the grants to the answer: for a hook with a profile of its own, and for a guard on behalf of another user.
+//! Answers one request, by a grant or by a person: for a hook with a profile of its own, and for a
+//! guard on behalf of another user.
 
 use std::time::Duration;
 
-use countersign::client::enforcer::{
-    AcceptedApproval, ApprovalDenial, ApprovalRequest, Enforcer, GrantSubject,
-};
+use countersign::client::enforcer::{ApprovalRequest, Enforcer, GrantSubject};
 use countersign::client::profile::ProfileFile;
 use countersign::client::visible;
 use countersign::clock::Clock;
-use countersign::e2e::ArtifactHints;
-use serde_json::Map;
 use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::message::{AskCall, AskOutcome, AskReply};
-use crate::commands::enforcer::{cause, describe};
+use crate::commands::enforcer::describe;
 use crate::commands::hook::report::{WaitingNotice, session_of};
 
 /// If no grant is found in this time, a person is asked.
@@ -24,10 +21,12 @@ const JUDGE_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REQUEST_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 pub const INTERRUPTED: &str = "interrupted before there was a decision";
 
-/// Called once the gateway has the request: with its id, the approvers who are asked, and the seconds left.
+/// Called once the gateway has the request: with its id, the approvers who are asked, and the
+/// seconds left.
 pub type AskedReport<'r> = &'r mut (dyn FnMut(&str, Vec<String>, u64) + Send);
 
-/// Answers a question. Only an accepted approval or a grant allows. `stop` denies, and withdraws the request.
+/// Answers a request. Only an accepted approval or a grant allows. `stop` denies, and withdraws the
+/// request.
 pub async fn answer(
     file: &ProfileFile,
     call: AskCall,
@@ -53,12 +52,12 @@ pub async fn answer(
     let waiting = call
         .session
         .map(|it| WaitingNotice::begin(it, file.clone()));
-    let mut members: Map<_, _> = call.members;
+    let mut members = call.members;
     if let Some(session) = &session {
         members.insert("sessionId".to_owned(), session.as_str().into());
     }
     let left = until.saturating_duration_since(Instant::now());
-    let question = ApprovalRequest {
+    let request = ApprovalRequest {
         artifact_type: call.artifact_type,
         repository: call.repository,
         payload: call.payload,
@@ -70,7 +69,7 @@ pub async fn answer(
     let may_keep = call.may_keep;
     let deciding = decide(
         &mut enforcer,
-        question,
+        request,
         may_keep,
         until,
         stop,
@@ -92,7 +91,7 @@ pub async fn answer(
     reply
 }
 
-/// The reply of a grant, if one permits it. In doubt none does.
+/// The reply of a grant. `None` if no grant permits it, or if that cannot be found out.
 async fn granted(
     enforcer: &mut Enforcer,
     call: &AskCall,
@@ -105,21 +104,18 @@ async fn granted(
     let used = enforcer.granted_by(only, &act, session, deadline).await;
     let used = used.ok()??;
     Some(AskReply {
-        outcome: AskOutcome::Approved {
-            until: Some(used.grant.until.to_string()),
-            kept: None,
-        },
         request_id: Some(used.request_id),
         approver: Some(visible(used.approver.as_str())),
-        reason: None,
-        action_id: None,
-        context: None,
+        ..AskReply::new(AskOutcome::Approved {
+            until: Some(used.grant.until.to_string()),
+            kept: None,
+        })
     })
 }
 
 async fn decide(
     enforcer: &mut Enforcer,
-    question: ApprovalRequest,
+    request: ApprovalRequest,
     may_keep: bool,
     until: Instant,
     stop: &CancellationToken,
@@ -127,12 +123,12 @@ async fn decide(
     still_holds: impl AsyncFnOnce() -> Result<(), String>,
 ) -> AskReply {
     let prepared = tokio::select! {
-        prepared = enforcer.prepare(question) => prepared,
+        prepared = enforcer.prepare(request) => prepared,
         () = stop.cancelled() => return AskReply::denied("interrupted", INTERRUPTED),
     };
     let mut pending = match prepared {
         Ok(pending) => pending,
-        Err(denial) => return denied(None, &denial),
+        Err(denial) => return AskReply::of_denial(None, &denial),
     };
     let id = pending.request_id().to_string();
     let approvers = pending.asked().map(|id| visible(id.as_str())).collect();
@@ -147,9 +143,10 @@ async fn decide(
         Some(Ok(accepted)) => {
             // The approval counts once, also if its grant cannot be kept.
             let kept = may_keep.then(|| enforcer.keep(&accepted).ok().flatten());
-            approved(id, &accepted, kept.flatten().map(|grant| describe(&grant)))
+            let kept = kept.flatten().map(|grant| describe(&grant));
+            AskReply::of_approval(id, &accepted, kept)
         }
-        Some(Err(denial)) => denied(Some(id), &denial),
+        Some(Err(denial)) => AskReply::of_denial(Some(id), &denial),
         None => {
             let message = match pending.withdraw("interrupted").await {
                 Ok(()) => format!("{INTERRUPTED}; the request was withdrawn"),
@@ -160,32 +157,5 @@ async fn decide(
                 ..AskReply::denied("interrupted", message)
             }
         }
-    }
-}
-
-fn approved(id: String, accepted: &AcceptedApproval, kept: Option<String>) -> AskReply {
-    let approval = &accepted.approval;
-    AskReply {
-        outcome: AskOutcome::Approved { until: None, kept },
-        request_id: Some(id),
-        approver: Some(visible(approval.approver.as_str())),
-        reason: approval.hints.reason.as_deref().map(visible),
-        action_id: approval.hints.action_id.clone(),
-        context: None,
-    }
-}
-
-fn denied(id: Option<String>, denial: &ApprovalDenial) -> AskReply {
-    let none = ArtifactHints::default();
-    let (approver, hints) = match denial {
-        ApprovalDenial::Rejected(rejection) => (Some(&rejection.approver), &rejection.hints),
-        _ => (None, &none),
-    };
-    AskReply {
-        request_id: id,
-        approver: approver.map(|id| visible(id.as_str())),
-        reason: hints.reason.as_deref().map(visible),
-        action_id: hints.action_id.clone(),
-        ..AskReply::denied(cause(denial), denial.to_string())
     }
 }

@@ -18,10 +18,11 @@ use super::message::{
 
 /// A guard answers a call that needs nobody else in this time.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
-/// The answer to a question may come later by this.
+/// The answer to a request may come later by this.
 const ANSWER_GRACE: Duration = Duration::from_secs(20);
 
-/// Stands in a socket's path for the name of the user who asks, so that one hook serves every user of a machine.
+/// Stands in a socket's path for the name of the user who asks, so that one hook serves every user
+/// of a machine.
 pub const USER_PLACEHOLDER: &str = "{user}";
 
 /// Where a guard listens, and as which user it runs.
@@ -135,7 +136,7 @@ impl GuardAddress {
         }
     }
 
-    /// Asks, for as long as the question may take. Dropping this takes the question back.
+    /// Asks, for as long as the request may take. Dropping the future withdraws the request.
     pub async fn ask(
         &self,
         call: AskCall,

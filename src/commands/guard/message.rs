@@ -1,8 +1,11 @@
-//! The messages between a guard and those who ask it: one line of JSON each. A caller makes one call on a connection. It ends a question
-//! by closing the connection.
+//! The messages between a guard and its callers, one line of JSON each. A caller makes one call on
+//! a connection. It withdraws a request by closing the connection.
 
 use std::io;
+use std::time::Duration;
 
+use countersign::client::enforcer::{AcceptedApproval, ApprovalDenial, ApprovalRequest};
+use countersign::client::visible;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -10,7 +13,7 @@ use tokio::io::{
     AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _,
 };
 
-/// More than the largest question: an artifact has at most 4 MiB, and takes more when it is escaped.
+/// More than the largest request: an artifact has at most 4 MiB, and takes more when it is escaped.
 const MAX_LINE_BYTES: u64 = 8 << 20;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -25,7 +28,7 @@ pub enum GuardCall {
     },
 }
 
-/// A question, as the agent's user puts it.
+/// A request, as the agent's user makes it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AskCall {
@@ -42,8 +45,27 @@ pub struct AskCall {
     /// Whether a grant that is given with the approval is kept.
     pub may_keep: bool,
     pub timeout_ms: u64,
-    /// If the gateway does not take the question in this time, nobody is asked.
+    /// If the gateway does not take the request in this time, nobody is asked.
     pub submit_timeout_ms: u64,
+}
+
+impl AskCall {
+    /// Outside a session. Grants are neither used nor kept.
+    pub fn new(request: ApprovalRequest) -> Self {
+        let milliseconds = |time: Duration| time.as_millis().try_into().unwrap_or(u64::MAX);
+        Self {
+            timeout_ms: milliseconds(request.timeout),
+            submit_timeout_ms: milliseconds(request.submit_timeout),
+            artifact_type: request.artifact_type,
+            repository: request.repository,
+            payload: request.payload,
+            members: request.members,
+            approver: request.approver,
+            session: None,
+            may_be_granted: false,
+            may_keep: false,
+        }
+    }
 }
 
 /// The session of an agent, as the agent calls it.
@@ -94,7 +116,7 @@ pub struct ChangeReport {
     pub change: Option<String>,
 }
 
-/// The end of a question.
+/// The answer to an [`AskCall`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AskReply {
@@ -125,18 +147,57 @@ pub enum AskOutcome {
 }
 
 impl AskReply {
-    pub fn denied(cause: &str, message: impl Into<String>) -> Self {
+    pub fn new(outcome: AskOutcome) -> Self {
         Self {
-            outcome: AskOutcome::Denied {
-                cause: cause.to_owned(),
-                message: message.into(),
-            },
+            outcome,
             request_id: None,
             approver: None,
             reason: None,
             action_id: None,
             context: None,
         }
+    }
+
+    pub fn denied(cause: &str, message: impl Into<String>) -> Self {
+        let (cause, message) = (cause.to_owned(), message.into());
+        Self::new(AskOutcome::Denied { cause, message })
+    }
+
+    /// `kept` describes the grant that was kept.
+    pub fn of_approval(id: String, accepted: &AcceptedApproval, kept: Option<String>) -> Self {
+        let approval = &accepted.approval;
+        Self {
+            request_id: Some(id),
+            approver: Some(visible(approval.approver.as_str())),
+            reason: approval.hints.reason.as_deref().map(visible),
+            action_id: approval.hints.action_id.clone(),
+            ..Self::new(AskOutcome::Approved { until: None, kept })
+        }
+    }
+
+    pub fn of_denial(id: Option<String>, denial: &ApprovalDenial) -> Self {
+        let mut reply = Self::denied(cause(denial), denial.to_string());
+        reply.request_id = id;
+        if let ApprovalDenial::Rejected(rejection) = denial {
+            reply.approver = Some(visible(rejection.approver.as_str()));
+            reply.reason = rejection.hints.reason.as_deref().map(visible);
+            reply.action_id.clone_from(&rejection.hints.action_id);
+        }
+        reply
+    }
+}
+
+/// One word for programs.
+pub fn cause(denial: &ApprovalDenial) -> &'static str {
+    match denial {
+        ApprovalDenial::Rejected(_) => "rejected",
+        denial if denial.is_timeout() => "timeout",
+        ApprovalDenial::Ended(_) | ApprovalDenial::TimedOut => "ended",
+        ApprovalDenial::Unavailable(_) => "unavailable",
+        ApprovalDenial::Refused(_) => "refused",
+        ApprovalDenial::Untrusted(_) => "untrusted",
+        ApprovalDenial::Changed(_) => "changed",
+        ApprovalDenial::NotPaired => "unpaired",
     }
 }
 

@@ -1,5 +1,6 @@
-//! `guard`: a process of another user than the agent's. It has the profile, the pins, the grants and the policy, and answers on a socket.
-//! The user who may connect can only ask, so that an agent that edits its user's files changes nothing.
+//! `guard`: a process of another user than the agent's. It has the profile, the pins, the grants
+//! and the policy, and answers on a socket. The user who may connect can only ask, so that an agent
+//! that edits its user's files changes nothing.
 
 mod answer;
 mod client;
@@ -12,13 +13,14 @@ use anyhow::Context as _;
 use clap::Args;
 use nix::unistd::User;
 
-use super::client::ClientOptions;
-use super::ending::ExitAction;
-use super::{remark, stop_signals};
+use super::client_options::ClientOptions;
+use super::exit_action::ExitAction;
+use super::output::remark;
+use super::signals::stop_signals;
 
 pub use self::answer::{INTERRUPTED, answer};
 pub use self::client::{GuardAddress, USER_PLACEHOLDER};
-pub use self::message::{AgentSession, AskCall, AskOutcome, AskReply, ObservedEvent};
+pub use self::message::{AgentSession, AskCall, AskOutcome, AskReply, ObservedEvent, cause};
 
 pub const EXAMPLES: &str = "\
 Example:

@@ -129,7 +129,7 @@ async fn tell(to: &mut OwnedWriteHalf, reply: &GuardReply) -> io::Result<()> {
     told.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
-/// A question. It ends with the connection.
+/// A request. It ends with the connection.
 async fn ask(
     mut from: BufReader<OwnedReadHalf>,
     mut to: OwnedWriteHalf,
@@ -141,7 +141,7 @@ async fn ask(
     let gone = stop.clone();
     let is_expected = Arc::new(AtomicBool::new(false));
     let expected = Arc::clone(&is_expected);
-    // A message that comes unasked ends the question, as the end of the connection does.
+    // A message that comes unasked ends the request, as the end of the connection does.
     let listening = tokio::spawn(async move {
         while let Ok(Some(holding)) = read::<ChangeReport>(&mut from).await {
             if !expected.swap(false, Ordering::Relaxed) || heard.try_send(holding).is_err() {

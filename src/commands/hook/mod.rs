@@ -25,9 +25,9 @@ use tokio_util::sync::CancellationToken;
 use self::ask::{HookRequest, agent_session};
 use self::report::observe;
 use self::turn::{AgentWatch, TurnMark};
-use super::ending::ExitAction;
+use super::exit_action::ExitAction;
 use super::guard::{GuardAddress, INTERRUPTED, ObservedEvent};
-use super::stop_signals;
+use super::signals::stop_signals;
 use super::terminal::parse_duration;
 
 pub const EXAMPLES: &str = "\

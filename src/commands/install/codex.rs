@@ -12,7 +12,7 @@ use super::hooks::{self, FoundHook, HookCommand, HookEntry, ListElement};
 use super::place::{InstallPlaces, InstallScope};
 use super::shell::{AGENT_SECONDS, CODEX_SESSION_END_SECONDS, SESSION_SECONDS};
 use super::{InstallRefusal, InstallRequest, codex_managed, edited, malformed_toml};
-use crate::commands::ending::MALFORMED;
+use crate::commands::exit_action::MALFORMED;
 
 pub fn plan(
     request: &InstallRequest,

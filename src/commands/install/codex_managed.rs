@@ -11,7 +11,7 @@ use super::file::{self, FileChange};
 use super::hooks::{HookEntry, ListElement};
 use super::shell::program_of;
 use super::{InstallRefusal, InstallRequest, malformed_toml};
-use crate::commands::ending::MALFORMED;
+use crate::commands::exit_action::MALFORMED;
 
 pub fn plan(
     request: &InstallRequest,

@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as
 use std::path::{Path, PathBuf};
 
 use super::InstallRefusal;
-use crate::commands::ending::{FAILURE, MALFORMED};
+use crate::commands::exit_action::{FAILURE, MALFORMED};
 
 /// More than any configuration.
 const MAX_BYTES: u64 = 4 << 20;

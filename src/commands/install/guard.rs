@@ -9,7 +9,7 @@ use nix::unistd::User;
 use super::InstallRefusal;
 use super::file::{FileChange, read};
 use super::warnings::is_passing;
-use crate::commands::ending::{FAILURE, USAGE};
+use crate::commands::exit_action::{FAILURE, USAGE};
 use crate::commands::guard::{GuardAddress, USER_PLACEHOLDER};
 
 /// The system user that guards run as.

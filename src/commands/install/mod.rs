@@ -35,9 +35,9 @@ use self::place::{InstallPlaces, InstallScope};
 use self::shell::{HookInvocation, TimeoutCommand};
 use self::show::{report, show};
 use self::warnings::warnings;
-use super::ending::{ExitAction, FAILURE, MALFORMED, USAGE};
+use super::exit_action::{ExitAction, FAILURE, MALFORMED, USAGE};
 use super::guard::GuardAddress;
-use super::remark;
+use super::output::remark;
 use super::terminal::confirm;
 
 pub const EXAMPLES: &str = "\

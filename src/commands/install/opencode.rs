@@ -8,7 +8,7 @@ use super::file::{self, FileChange};
 use super::place::InstallPlaces;
 use super::shell::command_of;
 use super::{InstallRefusal, InstallRequest};
-use crate::commands::ending::{MALFORMED, USAGE};
+use crate::commands::exit_action::{MALFORMED, USAGE};
 
 const PLUGIN: &str = include_str!("plugin.js");
 /// The beginning of every plugin that was ever written here.

@@ -6,8 +6,8 @@ use similar::TextDiff;
 
 use super::InstallArgs;
 use super::file::FileChange;
+use crate::commands::output::{print_json, print_line, remark};
 use crate::commands::terminal::{Colour, output_has_colour, paint};
-use crate::commands::{print_json, print_line, remark};
 
 pub fn report(
     args: &InstallArgs,

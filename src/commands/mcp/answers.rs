@@ -1,13 +1,11 @@
-//! What a tool answers, as the output schema describes it. `approved` alone says yes.
+//! The answers of the tools, as the output schema describes them. Only `approved` permits anything.
 
 use std::time::Duration;
 
+use countersign::client::ClientError;
 use countersign::client::enforcer::{AcceptedApproval, ApprovalDenial};
-use countersign::client::{ClientError, visible};
-use countersign::e2e::ArtifactHints;
 use serde_json::{Value, json};
 
-use crate::commands::enforcer::cause;
 use crate::commands::guard::{AskOutcome, AskReply};
 
 /// Without the members that have no value.
@@ -18,36 +16,21 @@ fn answer(mut members: Value) -> Value {
     members
 }
 
+/// The reason is given as it was signed.
 pub fn approved(id: &str, accepted: &AcceptedApproval) -> Value {
-    let approval = &accepted.approval;
-    answer(json!({
-        "outcome": "approved",
-        "message": format!("{} approved it", visible(approval.approver.as_str())),
-        "requestId": id,
-        "approverId": approval.approver,
-        "reason": approval.hints.reason,
-        "actionId": approval.hints.action_id,
-    }))
+    let mut reply = AskReply::of_approval(id.to_owned(), accepted, None);
+    reply.reason.clone_from(&accepted.approval.hints.reason);
+    replied(reply)
 }
 
 pub fn denied(id: Option<&str>, denial: &ApprovalDenial) -> Value {
-    let none = ArtifactHints::default();
-    let (approver, hints) = match denial {
-        ApprovalDenial::Rejected(rejection) => (Some(&rejection.approver), &rejection.hints),
-        _ => (None, &none),
-    };
-    answer(json!({
-        "outcome": "denied",
-        "cause": cause(denial),
-        "message": denial.to_string(),
-        "requestId": id,
-        "approverId": approver,
-        "reason": hints.reason,
-        "actionId": hints.action_id,
-    }))
+    let mut reply = AskReply::of_denial(id.map(str::to_owned), denial);
+    if let ApprovalDenial::Rejected(rejection) = denial {
+        reply.reason.clone_from(&rejection.hints.reason);
+    }
+    replied(reply)
 }
 
-/// The answer of a guard, as the output schema has it.
 pub fn replied(reply: AskReply) -> Value {
     let (outcome, cause, message) = match reply.outcome {
         AskOutcome::Approved { .. } => {
@@ -70,7 +53,7 @@ pub fn replied(reply: AskReply) -> Value {
     }))
 }
 
-/// It was taken back here, whether or not the gateway knows it yet.
+/// It was withdrawn here, whether or not the gateway knows it yet.
 pub fn withdrawn(id: Option<&str>, told: Result<(), ClientError>) -> Value {
     let message = match told {
         Ok(()) => "the request was withdrawn".to_owned(),
@@ -95,7 +78,7 @@ pub fn pending(id: Option<&str>, note: &str, left: Duration) -> Value {
     }))
 }
 
-/// Something is wrong on this side. Nobody may take it for a yes.
+/// Something is wrong on this side, which must not pass for an approval.
 pub fn failed(problem: &str) -> Value {
     json!({ "outcome": "denied", "cause": "error", "message": format!("denied: {problem}") })
 }

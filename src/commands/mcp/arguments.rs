@@ -1,17 +1,20 @@
-//! The arguments of a tool call, read strictly: whatever is wrong is named, with what was expected instead.
+//! Reads the arguments of a tool call strictly. Errors name the argument and what was expected
+//! instead.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::ValueEnum as _;
-use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
+use super::rpc::JsonObject;
 use crate::commands::enforcer::{ContentKind, ContentOptions, MAX_CONTENT_BYTES, RequestContent};
 
 /// How long to wait for a decision if the caller does not say.
 const TIMEOUT: u64 = 600;
-/// A call that does not wait for the decision still waits for the gateway, and agents give up on slow calls.
+/// A call that does not wait for the decision still waits for the gateway, and agents give up on
+/// slow calls.
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// A request ends with the agent's session, which rarely lasts longer.
 pub const MAX_TIMEOUT: u64 = 86_400;
@@ -28,15 +31,26 @@ fn expected(name: &str, what: &str) -> InvalidArgument {
     format!("{name}: expected {what}")
 }
 
-/// Arguments that have not been read yet. `null` is the same as nothing: models write it for what they leave out.
-struct ToolArguments(JsonObject);
+/// Arguments that have not been read yet. `null` is the same as absent: models write it for
+/// arguments that they leave out.
+struct ToolArguments {
+    unread: JsonObject,
+    /// The names that were asked for.
+    known: Vec<&'static str>,
+}
 
 impl ToolArguments {
-    fn take(&mut self, name: &str) -> Option<Value> {
-        self.0.remove(name).filter(|value| !value.is_null())
+    fn new(unread: JsonObject) -> Self {
+        let known = Vec::new();
+        Self { unread, known }
     }
 
-    fn text(&mut self, name: &str, most: usize) -> Result<Option<String>, InvalidArgument> {
+    fn take(&mut self, name: &'static str) -> Option<Value> {
+        self.known.push(name);
+        self.unread.remove(name).filter(|value| !value.is_null())
+    }
+
+    fn text(&mut self, name: &'static str, most: usize) -> Result<Option<String>, InvalidArgument> {
         let Some(value) = self.take(name) else {
             return Ok(None);
         };
@@ -56,8 +70,9 @@ impl ToolArguments {
 
     fn seconds(
         &mut self,
-        name: &str,
-        (least, default, most): (u64, u64, u64),
+        name: &'static str,
+        range: RangeInclusive<u64>,
+        default: u64,
     ) -> Result<Duration, InvalidArgument> {
         let Some(value) = self.take(name) else {
             return Ok(Duration::from_secs(default));
@@ -66,11 +81,14 @@ impl ToolArguments {
         let whole = value.as_f64().filter(|number| number.fract() == 0.0);
         let number = whole.map(Duration::try_from_secs_f64).and_then(Result::ok);
         number
-            .filter(|time| (least..=most).contains(&time.as_secs()))
-            .ok_or_else(|| expected(name, &format!("a whole number from {least} to {most}")))
+            .filter(|time| range.contains(&time.as_secs()))
+            .ok_or_else(|| {
+                let (least, most) = range.into_inner();
+                expected(name, &format!("a whole number from {least} to {most}"))
+            })
     }
 
-    fn flag(&mut self, name: &str, default: bool) -> Result<bool, InvalidArgument> {
+    fn flag(&mut self, name: &'static str, default: bool) -> Result<bool, InvalidArgument> {
         match self.take(name) {
             None => Ok(default),
             Some(Value::Bool(flag)) => Ok(flag),
@@ -78,15 +96,15 @@ impl ToolArguments {
         }
     }
 
-    /// What is left is unknown: perhaps a misspelt restriction.
-    fn finish(self, known: &[&str]) -> Result<(), InvalidArgument> {
-        match self.0.into_iter().find(|(_, value)| !value.is_null()) {
+    /// Refuses arguments that were not read. One could be a misspelt restriction.
+    fn finish(self) -> Result<(), InvalidArgument> {
+        match self.unread.into_iter().find(|(_, value)| !value.is_null()) {
             None => Ok(()),
             Some((name, _)) => {
                 let name: String = name.chars().take(100).collect();
                 Err(format!(
                     "{name}: there is no such argument; expected one of {}",
-                    known.join(", ")
+                    self.known.join(", ")
                 ))
             }
         }
@@ -100,7 +118,7 @@ pub struct RequestApproval {
 
 impl RequestApproval {
     pub fn read(arguments: JsonObject) -> Result<Self, InvalidArgument> {
-        let mut arguments = ToolArguments(arguments);
+        let mut arguments = ToolArguments::new(arguments);
         let kind = kind(arguments.take("type").as_ref())?;
         let content = content(&mut arguments, kind)?;
         let actions = match arguments.take("actions") {
@@ -113,22 +131,12 @@ impl RequestApproval {
                 content,
                 actions,
                 approver: arguments.text("approver", MAX_WORD_BYTES)?,
-                timeout: arguments.seconds("timeout_seconds", (1, TIMEOUT, MAX_TIMEOUT))?,
+                timeout: arguments.seconds("timeout_seconds", 1..=MAX_TIMEOUT, TIMEOUT)?,
                 submit_timeout: SUBMIT_TIMEOUT,
             },
             wait: arguments.flag("wait", true)?,
         };
-        arguments.finish(&[
-            "type",
-            "text",
-            "content",
-            "title",
-            "directory",
-            "actions",
-            "approver",
-            "timeout_seconds",
-            "wait",
-        ])?;
+        arguments.finish()?;
         Ok(read)
     }
 }
@@ -150,9 +158,10 @@ fn content(
     kind: ContentKind,
 ) -> Result<RequestContent, InvalidArgument> {
     let text = arguments.text("text", MAX_CONTENT_BYTES)?;
+    let object = arguments.take("content");
     let title = arguments.text("title", MAX_WORD_BYTES)?;
     let directory = arguments.text("directory", MAX_WORD_BYTES)?;
-    match (text, arguments.take("content")) {
+    match (text, object) {
         (Some(text), None) => {
             let directory = directory.map(PathBuf::from);
             if directory.is_some() && kind != ContentKind::Command {
@@ -206,8 +215,8 @@ fn read_actions(value: Value) -> Result<Vec<Value>, InvalidArgument> {
             let shape = "an object with id, caption and decision";
             return Err(expected(&format!("actions[{index}]"), shape));
         };
-        let mut members = ToolArguments(action);
-        let mut text = |name: &str| match members.text(name, MAX_WORD_BYTES) {
+        let mut members = ToolArguments::new(action);
+        let mut text = |name: &'static str| match members.text(name, MAX_WORD_BYTES) {
             Ok(Some(text)) => Ok(text),
             _ => Err(expected(
                 &at(name),
@@ -225,7 +234,7 @@ fn read_actions(value: Value) -> Result<Vec<Value>, InvalidArgument> {
         if actions.iter().any(same) {
             return Err(expected(&at("id"), "an id that no other action has"));
         }
-        let unknown = members.finish(&["id", "caption", "decision"]);
+        let unknown = members.finish();
         unknown.map_err(|problem| format!("actions[{index}].{problem}"))?;
         actions.push(json!({ "id": id, "caption": caption, "decision": decision }));
     }
@@ -239,20 +248,20 @@ pub struct CheckApproval {
 
 impl CheckApproval {
     pub fn read(arguments: JsonObject) -> Result<Self, InvalidArgument> {
-        let mut arguments = ToolArguments(arguments);
+        let mut arguments = ToolArguments::new(arguments);
         let read = Self {
             request_id: arguments.request_id()?,
-            wait: arguments.seconds("wait_seconds", (0, 0, MAX_WAIT))?,
+            wait: arguments.seconds("wait_seconds", 0..=MAX_WAIT, 0)?,
         };
-        arguments.finish(&["requestId", "wait_seconds"])?;
+        arguments.finish()?;
         Ok(read)
     }
 }
 
 /// The request that is to be withdrawn.
 pub fn withdrawn_id(arguments: JsonObject) -> Result<String, InvalidArgument> {
-    let mut arguments = ToolArguments(arguments);
+    let mut arguments = ToolArguments::new(arguments);
     let id = arguments.request_id()?;
-    arguments.finish(&["requestId"])?;
+    arguments.finish()?;
     Ok(id)
 }

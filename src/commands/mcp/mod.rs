@@ -1,8 +1,11 @@
-//! `mcp`: a server of the Model Context Protocol on standard input and output, for agents that ask by themselves.
+//! `mcp`: a server of the Model Context Protocol on standard input and output, for agents that ask
+//! by themselves.
 
 mod answers;
 mod arguments;
+mod call;
 mod requests;
+mod rpc;
 mod server;
 mod tools;
 
@@ -13,19 +16,17 @@ use std::time::Duration;
 use clap::Args;
 use countersign::config::{Log, LogFormat};
 use countersign::telemetry;
-use rmcp::service::{RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
-use rmcp::transport::Transport;
-use rmcp::transport::async_rw::AsyncRwTransport;
-use rmcp::{RoleServer, ServiceExt as _};
-use tokio::time::{sleep, timeout};
-use tokio_util::sync::CancellationToken;
+use serde_json::Value;
+use tokio::io::{AsyncWriteExt as _, BufReader};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use self::requests::OpenRequests;
 use self::server::McpServer;
-use super::client::ClientOptions;
-use super::ending::{ExitAction, FAILURE};
-use super::enforcer::signals;
+use super::client_options::ClientOptions;
+use super::exit_action::ExitAction;
 use super::guard::GuardAddress;
+use super::signals::signals;
 use super::terminal::TerminalScreen;
 
 pub const EXAMPLES: &str = r#"Examples:
@@ -41,9 +42,10 @@ pub const EXAMPLES: &str = r#"Examples:
 
 An agent that does not ask is not stopped by this: hooks are what enforces."#;
 
-/// A longer message is dropped. The content of a request has at most 4 MiB, and takes more when it is escaped.
-const MAX_MESSAGE_BYTES: usize = 16 << 20;
-/// Everything that waits is withdrawn within this time, or left to expire: agents kill servers that take long to end.
+/// Messages that wait for a slow reader.
+const MAX_UNWRITTEN: usize = 64;
+/// Everything that waits is withdrawn within this time, or left to expire: agents kill servers that
+/// take long to end.
 const END_TIMEOUT: Duration = Duration::from_secs(6);
 
 #[derive(Args)]
@@ -58,7 +60,7 @@ pub struct McpArgs {
 /// Ends with its input, or by a signal.
 pub async fn run(args: McpArgs) -> anyhow::Result<ExitAction> {
     let mut screen = TerminalScreen::new(true);
-    // What the SDK reports as an error, such as a message that is too long. It logs no content there.
+    // No message has content of requests at this level.
     telemetry::start(&Log {
         filter: "error".to_owned(),
         format: LogFormat::Pretty,
@@ -66,93 +68,43 @@ pub async fn run(args: McpArgs) -> anyhow::Result<ExitAction> {
     if std::io::stdin().is_terminal() {
         screen.say("countersign: this speaks MCP with an agent; see: countersign mcp --help");
     }
-    let stop = CancellationToken::new();
     let is_guarded = args.guard.is_some();
-    let requests = OpenRequests::new(args.options, args.guard, stop.clone());
+    let requests = OpenRequests::new(args.options, args.guard);
     if !is_guarded && let Err(problem) = requests.enforcer() {
         screen.say(&format!(
             "countersign: every request is denied: {problem:#}"
         ));
     }
     let signals = signals()?;
-    let stdio = AsyncRwTransport::new(tokio::io::stdin(), tokio::io::stdout());
-    let input = ClosingInput {
-        stdio: stdio.with_max_line_length(MAX_MESSAGE_BYTES),
-        ended: stop.clone(),
-    };
-    let ending = tokio::select! {
-        ending = serve(Arc::clone(&requests), input, &mut screen) => ending,
-        code = signals => {
-            let _left_to_expire = timeout(END_TIMEOUT, requests.end()).await;
-            ExitAction::code(code)
+    let (output, messages) = mpsc::channel(MAX_UNWRITTEN);
+    let writing = tokio::spawn(write(messages));
+    let mut server = McpServer::new(Arc::clone(&requests), output);
+    let exit = tokio::select! {
+        served = server.serve(BufReader::new(tokio::io::stdin())) => {
+            served.map(|()| ExitAction::DONE)
         }
+        code = signals => Ok(ExitAction::code(code)),
     };
-    Ok(ending)
-}
-
-async fn serve(
-    requests: Arc<OpenRequests>,
-    input: ClosingInput<impl Transport<RoleServer> + 'static>,
-    screen: &mut TerminalScreen,
-) -> ExitAction {
-    let ended = input.ended.clone();
-    let serving = match McpServer::new(Arc::clone(&requests)).serve(input).await {
-        Ok(serving) => serving,
-        Err(ServerInitializeError::ConnectionClosed(_)) => return ExitAction::DONE,
-        // Without the error's own text, which may have the whole message.
-        Err(_) => {
-            screen.say("countersign: the first message was no request to initialize");
-            return ExitAction::code(FAILURE);
-        }
-    };
-    // The answers go out while requests are withdrawn, if anybody still reads them.
     let ending = async {
-        let quitting = async {
-            let _quit = serving.waiting().await;
-            ended.cancel();
-        };
-        let withdrawing = async {
-            ended.cancelled().await;
-            requests.end().await;
-        };
-        tokio::join!(quitting, withdrawing)
+        requests.end().await;
+        server.end().await;
+        let _stopped = writing.await;
     };
-    let overdue = async {
-        ended.cancelled().await;
-        sleep(END_TIMEOUT).await;
-    };
-    tokio::select! {
-        _ = ending => {}
-        () = overdue => {}
-    }
-    ExitAction::DONE
+    let _left_to_expire = timeout(END_TIMEOUT, ending).await;
+    exit
 }
 
-/// Tells of the end of the input at once: the SDK would first wait for calls that wait for people.
-struct ClosingInput<T> {
-    stdio: T,
-    ended: CancellationToken,
-}
-
-impl<T: Transport<RoleServer>> Transport<RoleServer> for ClosingInput<T> {
-    type Error = T::Error;
-
-    fn send(
-        &mut self,
-        message: TxJsonRpcMessage<RoleServer>,
-    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        self.stdio.send(message)
-    }
-
-    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
-        let message = self.stdio.receive().await;
-        if message.is_none() {
-            self.ended.cancel();
+async fn write(mut messages: mpsc::Receiver<Value>) {
+    let mut output = tokio::io::stdout();
+    while let Some(message) = messages.recv().await {
+        let line = format!("{message}\n");
+        let written = async {
+            output.write_all(line.as_bytes()).await?;
+            output.flush().await
+        };
+        if let Err(error) = written.await {
+            tracing::error!(%error, "standard output cannot be written");
+            return;
         }
-        message
-    }
-
-    async fn close(&mut self) -> Result<(), Self::Error> {
-        self.stdio.close().await
     }
 }

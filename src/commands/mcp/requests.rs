@@ -1,5 +1,5 @@
-//! The requests of one server: each is a task of its own with an enforcer of its own, so that none waits for another. What is
-//! approved comes from an accepted decision and from nothing else.
+//! The requests of one server. Each has its own task and its own enforcer, so that none waits for
+//! another. Only an accepted decision approves anything.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,15 +15,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::answers;
-use crate::commands::client::ClientOptions;
+use crate::commands::client_options::ClientOptions;
 use crate::commands::enforcer::ContentOptions;
 use crate::commands::guard::{AskCall, GuardAddress};
 
-/// So many may wait for a decision at once.
+/// Requests that may wait for a decision at once.
 pub const MAX_PENDING: usize = 64;
-/// So many that have ended are remembered for `check_approval`.
-const REMEMBERED: usize = 256;
-/// A request that is just being sent has this long to arrive before it is withdrawn: the other way round it would stay.
+/// Requests that have ended and are kept for `check_approval`.
+const MAX_ENDED: usize = 256;
+/// A request that is just being sent has this long to arrive before it is withdrawn. A request
+/// that arrives after its withdrawal would stay.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone)]
@@ -38,7 +39,7 @@ enum RequestState {
     Ended(Value),
 }
 
-/// A request, for whoever waits for it.
+/// A request, as seen by a call that waits for it.
 #[derive(Clone)]
 pub struct OpenRequest {
     state: watch::Receiver<RequestState>,
@@ -46,25 +47,25 @@ pub struct OpenRequest {
     trouble: watch::Receiver<Option<String>>,
     withdrawal: CancellationToken,
     begun: Instant,
-    timeout: Duration,
+    pub timeout: Duration,
 }
 
 impl OpenRequest {
-    /// What became of it.
+    /// Waits for the answer.
     pub async fn ended(&mut self) -> Value {
         let ended = self
             .state
             .wait_for(|state| matches!(state, RequestState::Ended(_)));
         match ended.await.as_deref() {
             Ok(RequestState::Ended(answer)) => answer.clone(),
-            // Its task has come to nothing.
+            // Its task has panicked.
             Ok(RequestState::Asking | RequestState::Waiting { .. }) | Err(_) => {
                 answers::failed("an internal error; nothing was approved")
             }
         }
     }
 
-    /// As it is once the gateway has it, or once it has ended.
+    /// Waits until the gateway has it or it has ended, and tells which.
     pub async fn sent(&mut self) -> Value {
         let sent = self
             .state
@@ -104,9 +105,8 @@ impl OpenRequest {
         }
     }
 
-    /// How much of its time has passed, and how much it has.
-    pub fn progress(&self) -> (Duration, Duration) {
-        (self.begun.elapsed().min(self.timeout), self.timeout)
+    pub fn elapsed(&self) -> Duration {
+        self.begun.elapsed().min(self.timeout)
     }
 
     /// Takes it back, unless it has ended already.
@@ -117,7 +117,7 @@ impl OpenRequest {
 }
 
 #[derive(Default)]
-struct KnownRequest {
+struct KnownRequests {
     requests: HashMap<String, OpenRequest>,
     /// The ids of those that have ended, oldest first.
     ended: VecDeque<String>,
@@ -127,25 +127,21 @@ pub struct OpenRequests {
     options: ClientOptions,
     guard: Option<GuardAddress>,
     slots: Arc<Semaphore>,
-    known: Mutex<KnownRequest>,
+    known: Mutex<KnownRequests>,
     tasks: TaskTracker,
     /// Withdraws everything.
     stop: CancellationToken,
 }
 
 impl OpenRequests {
-    pub fn new(
-        options: ClientOptions,
-        guard: Option<GuardAddress>,
-        stop: CancellationToken,
-    ) -> Arc<Self> {
+    pub fn new(options: ClientOptions, guard: Option<GuardAddress>) -> Arc<Self> {
         Arc::new(Self {
             options,
             guard,
             slots: Arc::new(Semaphore::new(MAX_PENDING)),
             known: Mutex::default(),
             tasks: TaskTracker::new(),
-            stop,
+            stop: CancellationToken::new(),
         })
     }
 
@@ -167,7 +163,7 @@ impl OpenRequests {
         };
         let trouble = (enforcer.as_ref()).map(|enforcer| enforcer.client().trouble());
         let limit = wanted.timeout;
-        let question = wanted.question()?;
+        let wanted = wanted.request()?;
         let (states, state) = watch::channel(RequestState::Asking);
         let request = OpenRequest {
             state,
@@ -176,42 +172,76 @@ impl OpenRequests {
             begun: Instant::now(),
             timeout: limit,
         };
-        let (requests, asking) = (Arc::clone(self), request.clone());
+        let mut task = RequestTask {
+            requests: Arc::clone(self),
+            request: request.clone(),
+            states,
+            id: None,
+        };
         self.tasks.spawn(async move {
-            let mut id = None;
-            let answer = match (enforcer, &requests.guard) {
-                (Some(enforcer), _) => {
-                    let asked = requests.ask(enforcer, question, &asking, &states, &mut id);
-                    asked.await
-                }
-                (None, Some(guard)) => {
-                    let asked = requests.ask_guard(guard, question, &asking, &states, &mut id);
-                    asked.await
-                }
+            let answer = match (enforcer, task.requests.guard.clone()) {
+                (Some(enforcer), _) => task.ask(enforcer, wanted).await,
+                (None, Some(guard)) => task.ask_guard(&guard, wanted).await,
                 (None, None) => answers::failed("there is nobody to ask"),
             };
-            states.send_replace(RequestState::Ended(answer));
+            task.states.send_replace(RequestState::Ended(answer));
             drop(slot);
-            if let Some(id) = id {
-                requests.forget_oldest(id);
+            if let Some(id) = task.id {
+                task.requests.forget_oldest(id);
             }
         });
         Ok(request)
     }
 
-    async fn ask(
-        &self,
-        mut enforcer: Enforcer,
-        question: ApprovalRequest,
-        request: &OpenRequest,
-        states: &watch::Sender<RequestState>,
-        known_as: &mut Option<String>,
-    ) -> Value {
-        let withdrawal = &request.withdrawal;
+    /// A request of this server, however it stands.
+    pub fn find(&self, id: &str) -> Option<OpenRequest> {
+        self.known().requests.get(id).cloned()
+    }
+
+    fn forget_oldest(&self, ended: String) {
+        let mut known = self.known();
+        known.ended.push_back(ended);
+        if known.ended.len() > MAX_ENDED
+            && let Some(oldest) = known.ended.pop_front()
+        {
+            known.requests.remove(&oldest);
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, KnownRequests> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Withdraws everything that waits, and returns once that is done.
+    pub async fn end(&self) {
+        self.stop.cancel();
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+/// Asks for one request, and tells how it stands.
+struct RequestTask {
+    requests: Arc<OpenRequests>,
+    request: OpenRequest,
+    states: watch::Sender<RequestState>,
+    /// Set once the request can be found.
+    id: Option<String>,
+}
+
+impl RequestTask {
+    fn publish(&mut self, id: &str) {
+        let mut known = self.requests.known();
+        known.requests.insert(id.to_owned(), self.request.clone());
+        self.id = Some(id.to_owned());
+    }
+
+    async fn ask(&mut self, mut enforcer: Enforcer, wanted: ApprovalRequest) -> Value {
+        let withdrawal = self.request.withdrawal.clone();
         let prepared = tokio::select! {
             biased;
             () = withdrawal.cancelled() => return answers::withdrawn(None, Ok(())),
-            prepared = enforcer.prepare(question) => prepared,
+            prepared = enforcer.prepare(wanted) => prepared,
         };
         let mut pending = match prepared {
             Ok(pending) => pending,
@@ -221,14 +251,14 @@ impl OpenRequests {
         let asked: Vec<_> = pending.asked().map(|id| visible(id.as_str())).collect();
         let asked = asked.join(", ");
         let until = Instant::now() + pending.time_left();
-        self.known().requests.insert(id.clone(), request.clone());
-        *known_as = Some(id.clone());
+        self.publish(&id);
         let sent = CancellationToken::new();
         let decided = {
             let deciding = pending.decision(|| {
                 sent.cancel();
                 let id = id.clone();
-                states.send_replace(RequestState::Waiting { id, asked, until });
+                self.states
+                    .send_replace(RequestState::Waiting { id, asked, until });
             });
             let withdrawn = async {
                 withdrawal.cancelled().await;
@@ -248,31 +278,11 @@ impl OpenRequests {
     }
 
     /// The same through a guard, which withdraws the request when the connection ends.
-    async fn ask_guard(
-        &self,
-        guard: &GuardAddress,
-        question: ApprovalRequest,
-        request: &OpenRequest,
-        states: &watch::Sender<RequestState>,
-        known_as: &mut Option<String>,
-    ) -> Value {
-        let milliseconds = |time: Duration| time.as_millis().try_into().unwrap_or(u64::MAX);
-        let call = AskCall {
-            artifact_type: question.artifact_type,
-            repository: question.repository,
-            payload: question.payload,
-            members: question.members,
-            approver: question.approver,
-            session: None,
-            may_be_granted: false,
-            may_keep: false,
-            timeout_ms: milliseconds(question.timeout),
-            submit_timeout_ms: milliseconds(question.submit_timeout),
-        };
+    async fn ask_guard(&mut self, guard: &GuardAddress, wanted: ApprovalRequest) -> Value {
+        let withdrawal = self.request.withdrawal.clone();
         let asked = |id: &str, approvers: &[String], seconds| {
-            self.known().requests.insert(id.to_owned(), request.clone());
-            *known_as = Some(id.to_owned());
-            states.send_replace(RequestState::Waiting {
+            self.publish(id);
+            self.states.send_replace(RequestState::Waiting {
                 id: id.to_owned(),
                 asked: approvers.join(", "),
                 until: Instant::now() + Duration::from_secs(seconds),
@@ -280,37 +290,11 @@ impl OpenRequests {
         };
         tokio::select! {
             biased;
-            replied = guard.ask(call, asked, async || Ok(())) => match replied {
+            replied = guard.ask(AskCall::new(wanted), asked, async || Ok(())) => match replied {
                 Ok(reply) => answers::replied(reply),
                 Err(problem) => answers::failed(&problem),
             },
-            () = request.withdrawal.cancelled() => answers::withdrawn(None, Ok(())),
+            () = withdrawal.cancelled() => answers::withdrawn(None, Ok(())),
         }
-    }
-
-    /// A request of this server, however it stands.
-    pub fn find(&self, id: &str) -> Option<OpenRequest> {
-        self.known().requests.get(id).cloned()
-    }
-
-    fn forget_oldest(&self, ended: String) {
-        let mut known = self.known();
-        known.ended.push_back(ended);
-        if known.ended.len() > REMEMBERED
-            && let Some(oldest) = known.ended.pop_front()
-        {
-            known.requests.remove(&oldest);
-        }
-    }
-
-    fn known(&self) -> MutexGuard<'_, KnownRequest> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Withdraws everything that waits, and returns once that is done.
-    pub async fn end(&self) {
-        self.stop.cancel();
-        self.tasks.close();
-        self.tasks.wait().await;
     }
 }

@@ -1,171 +1,248 @@
-//! The tools' calls. A denial is an answer; `isError` is for what is wrong on this side or with the call, and denies as well.
+//! The methods of the protocol: the handshake, the list of tools, and their calls.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest,
-    CustomResult, ErrorCode, ErrorData, Implementation, InitializeResult, JsonObject,
-    ListToolsResult, PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities,
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+use tokio::io::AsyncBufRead;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::call::ToolCall;
+use super::requests::OpenRequests;
+use super::rpc::{
+    JsonObject, MessageReader, RequestId, RpcParams, error, invalid_params, response,
 };
-use rmcp::service::RequestContext;
-use rmcp::{RoleServer, ServerHandler};
-use serde_json::Value;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use super::tools::{INSTRUCTIONS, tools};
 
-use super::answers;
-use super::arguments::{CheckApproval, RequestApproval, withdrawn_id};
-use super::requests::{OpenRequest, OpenRequests};
-use super::tools::{CHECK, INSTRUCTIONS, REQUEST, WITHDRAW, tools};
+/// Oldest first.
+const VERSIONS: [&str; 5] = [
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    NEWEST_HANDSHAKE,
+    STATELESS,
+];
+const NEWEST_HANDSHAKE: &str = "2025-11-25";
+/// Has no handshake: each request has the version and the client's capabilities in its metadata.
+const STATELESS: &str = "2026-07-28";
+const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
-/// At least so far apart, so that nobody is flooded and every notification says more than the last one.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+/// By the ids of their messages. A cancelled call is removed, so that it gets no answer.
+type RunningCalls = HashMap<RequestId, CancellationToken>;
 
 pub struct McpServer {
     requests: Arc<OpenRequests>,
+    output: mpsc::Sender<Value>,
+    running: Arc<Mutex<RunningCalls>>,
+    calls: TaskTracker,
+    /// Whether the session began with a handshake, once it has begun.
+    has_handshake: Option<bool>,
 }
-
-/// Why a call came to nothing, for the model.
-type ToolProblem = String;
 
 impl McpServer {
-    pub fn new(requests: Arc<OpenRequests>) -> Self {
-        Self { requests }
-    }
-
-    async fn request_approval(
-        &self,
-        arguments: JsonObject,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<Value, ToolProblem> {
-        let RequestApproval { wanted, wait } = RequestApproval::read(arguments)?;
-        let begun = self.requests.begin(wanted);
-        let mut request = begun.map_err(|problem| format!("{problem:#}"))?;
-        let answered = async |request: &mut OpenRequest| {
-            if wait {
-                follow(request, context).await
-            } else {
-                request.sent().await
-            }
-        };
-        Ok(tokio::select! {
-            biased;
-            answer = answered(&mut request) => answer,
-            // Nobody would learn of the decision.
-            () = context.ct.cancelled() => request.withdraw().await,
-        })
-    }
-
-    async fn check_approval(
-        &self,
-        arguments: JsonObject,
-        context: &RequestContext<RoleServer>,
-    ) -> Result<Value, ToolProblem> {
-        let CheckApproval { request_id, wait } = CheckApproval::read(arguments)?;
-        let mut request = self.find(&request_id)?;
-        let ended = tokio::select! {
-            biased;
-            ended = timeout(wait, follow(&mut request, context)) => ended.ok(),
-            // Only this call ends.
-            () = context.ct.cancelled() => None,
-        };
-        Ok(ended.unwrap_or_else(|| request.now()))
-    }
-
-    async fn withdraw_approval(&self, arguments: JsonObject) -> Result<Value, ToolProblem> {
-        let mut request = self.find(&withdrawn_id(arguments)?)?;
-        Ok(request.withdraw().await)
-    }
-
-    fn find(&self, id: &str) -> Result<OpenRequest, ToolProblem> {
-        self.requests.find(id).ok_or_else(|| {
-            "requestId: this server knows no such request; expected one that request_approval gave in this session, \
-             not too long ago"
-                .to_owned()
-        })
-    }
-}
-
-/// Waits for the end, and reports progress to a caller that wants it.
-async fn follow(request: &mut OpenRequest, context: &RequestContext<RoleServer>) -> Value {
-    let Some(token) = context.meta.get_progress_token() else {
-        return request.ended().await;
-    };
-    let mut ticks = interval(PROGRESS_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        tokio::select! {
-            biased;
-            answer = request.ended() => return answer,
-            _ = ticks.tick() => {}
+    pub fn new(requests: Arc<OpenRequests>, output: mpsc::Sender<Value>) -> Self {
+        Self {
+            requests,
+            output,
+            running: Arc::default(),
+            calls: TaskTracker::new(),
+            has_handshake: None,
         }
-        let (passed, all) = request.progress();
-        let [passed, all] = [passed, all].map(|time| Duration::from_secs(time.as_secs()));
-        let progress = ProgressNotificationParam::new(token.clone(), passed.as_secs_f64())
-            .with_total(all.as_secs_f64())
-            .with_message(request.note());
-        // Sent before anything else: no progress may follow the answer. If it cannot be sent, neither can that.
-        let _closed = context.peer.notify_progress(progress).await;
-    }
-}
-
-impl ServerHandler for McpServer {
-    fn get_info(&self) -> InitializeResult {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
-        let implementation = Implementation::new("countersign", env!("CARGO_PKG_VERSION"));
-        InitializeResult::new(capabilities)
-            .with_server_info(implementation.with_title("Countersign"))
-            .with_instructions(INSTRUCTIONS)
     }
 
-    async fn list_tools(
+    /// Returns at the end of the input.
+    pub async fn serve(&mut self, input: impl AsyncBufRead + Unpin) -> anyhow::Result<()> {
+        let mut messages = MessageReader::new(input);
+        while let Some(message) = messages.next().await? {
+            let answer = match message {
+                Err(_) => {
+                    Some(json!({ "jsonrpc": "2.0", "error": error(-32_600, "Invalid request") }))
+                }
+                Ok(message) => {
+                    let params = message.params.unwrap_or_default();
+                    match message.id {
+                        Some(id) if !message.method.is_empty() => {
+                            let result = self.answer(&id, &message.method, params).transpose();
+                            result.map(|result| response(&id, result))
+                        }
+                        _ => {
+                            self.notice(&message.method, &params)?;
+                            None
+                        }
+                    }
+                }
+            };
+            if let Some(answer) = answer {
+                let _closed = self.output.send(answer).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for the calls, whose requests were withdrawn.
+    pub async fn end(self) {
+        self.calls.close();
+        self.calls.wait().await;
+    }
+
+    fn notice(&self, method: &str, params: &RpcParams) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            self.has_handshake.is_some(),
+            "the first message was no request to initialize"
+        );
+        if method == "notifications/cancelled"
+            && let Some(id) = params.members.get("requestId")
+            && let Ok(id) = RequestId::deserialize(id)
+            && let Some(call) = lock(&self.running).remove(&id)
+        {
+            call.cancel();
+        }
+        Ok(())
+    }
+
+    /// `None` for the call of a tool, which answers when it is done.
+    fn answer(
+        &mut self,
+        id: &RequestId,
+        method: &str,
+        params: RpcParams,
+    ) -> Result<Option<Value>, Value> {
+        if method == "initialize"
+            && let Some(version) = negotiate(&params.members)
+        {
+            self.has_handshake.get_or_insert(true);
+            return Ok(Some(json!({
+                "protocolVersion": version,
+                "capabilities": { "tools": {} },
+                "serverInfo": server_info(),
+                "instructions": INSTRUCTIONS,
+            })));
+        }
+        if method == "ping" && self.has_handshake.is_none() {
+            return Ok(Some(json!({})));
+        }
+        let is_discovery = method == "server/discover";
+        let version = check_version(&params.meta)?;
+        let is_stateless = version == Some(STATELESS);
+        let needs_meta = is_stateless || is_discovery || self.has_handshake != Some(true);
+        if needs_meta {
+            check_meta(&params.meta)?;
+        }
+        if !is_discovery {
+            self.has_handshake.get_or_insert(false);
+        }
+        let mut result = match method {
+            "server/discover" => json!({
+                "supportedVersions": VERSIONS,
+                "capabilities": { "tools": {} },
+                "instructions": INSTRUCTIONS,
+                "_meta": { "io.modelcontextprotocol/serverInfo": server_info() },
+            }),
+            "ping" if !needs_meta => json!({}),
+            "tools/list" => json!({ "tools": tools() }),
+            "tools/call" => {
+                self.begin_call(id.clone(), params, is_stateless)?;
+                return Ok(None);
+            }
+            // Some clients ask for these although the server does not offer them.
+            "prompts/list" => json!({ "prompts": [] }),
+            "resources/list" => json!({ "resources": [] }),
+            "resources/templates/list" => json!({ "resourceTemplates": [] }),
+            _ => return Err(error(-32_601, "method: this server has tools only")),
+        };
+        if is_stateless {
+            result["resultType"] = "complete".into();
+            result["ttlMs"] = 0.into();
+            result["cacheScope"] = "private".into();
+        }
+        Ok(Some(result))
+    }
+
+    fn begin_call(
         &self,
-        _page: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(tools()))
-    }
-
-    async fn call_tool(
-        &self,
-        call: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
-        let arguments = call.arguments.unwrap_or_default();
-        let answer = match call.name.as_ref() {
-            REQUEST => self.request_approval(arguments, &context).await,
-            CHECK => self.check_approval(arguments, &context).await,
-            WITHDRAW => self.withdraw_approval(arguments).await,
+        id: RequestId,
+        mut params: RpcParams,
+        is_stateless: bool,
+    ) -> Result<(), Value> {
+        let arguments = params.members.remove("arguments");
+        let (name, arguments) = match (params.members.remove("name"), arguments) {
+            (Some(Value::String(name)), None | Some(Value::Null)) => (name, JsonObject::new()),
+            (Some(Value::String(name)), Some(Value::Object(arguments))) => (name, arguments),
             _ => {
-                let known = [REQUEST, CHECK, WITHDRAW].join(", ");
-                let message = format!("name: there is no such tool; expected one of {known}");
-                return Err(ErrorData::invalid_params(message, None));
+                return Err(invalid_params(
+                    "params: expected an object with name, a text, and arguments, an object",
+                ));
             }
         };
-        let result = match answer {
-            Ok(answer) => CallToolResult::structured(answer),
-            Err(problem) => {
-                let answer = answers::failed(&problem);
-                let text = answer["message"].as_str().unwrap_or_default().to_owned();
-                let mut result = CallToolResult::structured_error(answer);
-                result.content = vec![ContentBlock::text(text)];
-                result
-            }
+        let call = ToolCall {
+            requests: Arc::clone(&self.requests),
+            output: self.output.clone(),
+            progress_token: params.meta.remove("progressToken"),
+            cancelled: CancellationToken::new(),
         };
-        Ok(result.into())
+        let running = Arc::clone(&self.running);
+        lock(&running).insert(id.clone(), call.cancelled.clone());
+        self.calls.spawn(async move {
+            let mut result = call.run(&name, arguments).await;
+            if is_stateless && let Ok(result) = &mut result {
+                result["resultType"] = "complete".into();
+            }
+            let is_awaited = lock(&running).remove(&id).is_some();
+            if is_awaited {
+                let _closed = call.output.send(response(&id, result)).await;
+            }
+        });
+        Ok(())
     }
+}
 
-    /// The SDK passes on what it could not read as one of its own requests.
-    async fn on_custom_request(
-        &self,
-        request: CustomRequest,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
-        if request.method == "tools/call" {
-            let message = "params: expected an object with name, a text, and arguments, an object";
-            return Err(ErrorData::invalid_params(message, None));
-        }
-        let message = "method: this server has tools only";
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
+fn lock(running: &Mutex<RunningCalls>) -> MutexGuard<'_, RunningCalls> {
+    running.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The version to speak after `initialize`. `None` if its parameters are incomplete.
+fn negotiate(params: &JsonObject) -> Option<&str> {
+    let version = params.get("protocolVersion")?.as_str()?;
+    let client = params.get("clientInfo")?;
+    let is_complete = params.get("capabilities")?.is_object()
+        && client["name"].is_string()
+        && client["version"].is_string();
+    let is_known = version != STATELESS && VERSIONS.contains(&version);
+    is_complete.then_some(if is_known { version } else { NEWEST_HANDSHAKE })
+}
+
+fn check_version(meta: &JsonObject) -> Result<Option<&str>, Value> {
+    let version = meta.get(META_VERSION).and_then(Value::as_str);
+    if version.is_none_or(|version| VERSIONS.contains(&version)) {
+        return Ok(version);
     }
+    let mut error = error(-32_022, "Unsupported protocol version");
+    error["data"] = json!({ "requested": version, "supported": VERSIONS });
+    Err(error)
+}
+
+fn check_meta(meta: &JsonObject) -> Result<(), Value> {
+    let mut missing = Vec::new();
+    if !meta.get(META_VERSION).is_some_and(Value::is_string) {
+        missing.push(META_VERSION);
+    }
+    if !meta.get(META_CAPABILITIES).is_some_and(Value::is_object) {
+        missing.push(META_CAPABILITIES);
+    }
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let missing = missing.join(", ");
+    Err(invalid_params(&format!(
+        "request _meta is missing or has malformed required fields: {missing}"
+    )))
+}
+
+fn server_info() -> Value {
+    let version = env!("CARGO_PKG_VERSION");
+    json!({ "name": "countersign", "title": "Countersign", "version": version })
 }

@@ -1,8 +1,6 @@
-//! The tools as a model sees them. The descriptions say when to use them and what the answers mean.
+//! The tools as a model sees them. Their descriptions say when to use them and what the answers
+//! mean.
 
-use std::sync::Arc;
-
-use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
 
 use super::arguments::{MAX_ACTIONS, MAX_TIMEOUT, MAX_WAIT, kinds};
@@ -17,23 +15,21 @@ or that others notice: deleting, deploying, publishing, paying, sending, changin
 were told to ask first. Go on only if outcome is approved, and then do exactly what was asked about. If it is denied, do not do \
 it in another way either: tell the user the reason.";
 
-pub fn tools() -> Vec<Tool> {
-    vec![request(), check(), withdraw()]
+pub fn tools() -> [Value; 3] {
+    [request(), check(), withdraw()]
 }
 
-fn tool(name: &'static str, description: &'static str, input: Value) -> Tool {
-    let tool = Tool::new(name, description, object(input));
-    tool.with_raw_output_schema(object(output()))
-}
-
-fn object(schema: Value) -> Arc<JsonObject> {
-    Arc::new(match schema {
-        Value::Object(schema) => schema,
-        _ => JsonObject::new(),
+fn tool(name: &str, description: &str, input: &Value, annotations: &Value) -> Value {
+    json!({
+        "name": name,
+        "description": description,
+        "inputSchema": input,
+        "outputSchema": output(),
+        "annotations": annotations,
     })
 }
 
-fn request() -> Tool {
+fn request() -> Value {
     let action = json!({
         "type": "object",
         "properties": {
@@ -79,7 +75,7 @@ fn request() -> Tool {
             "wait": {
                 "type": "boolean",
                 "default": true,
-                "description": "false: return a requestId as soon as the question was sent, with outcome pending, and learn the decision with check_approval. Use it if you have other work to do meanwhile, or if calls that take minutes are cut off."
+                "description": "false: return a requestId as soon as the request was sent, with outcome pending, and learn the decision with check_approval. Use it if you have other work to do meanwhile, or if calls that take minutes are cut off."
             },
             "actions": {
                 "type": "array",
@@ -92,21 +88,22 @@ fn request() -> Tool {
         "required": ["type"],
         "additionalProperties": false
     });
-    let description = "Ask a person to approve something before you do it, and wait for the decision. Use it before anything that is hard to undo or that others notice, and whenever you were told to ask first. Only outcome approved permits it, and only what was asked about. Denied means: do not do it, and tell the user the reason. Cancelling the call withdraws the question.";
-    tool(REQUEST, description, input).with_annotations(
-        ToolAnnotations::with_title("Ask a person for approval")
-            .read_only(false)
-            .destructive(false)
-            .idempotent(false)
-            .open_world(true),
-    )
+    let description = "Ask a person to approve something before you do it, and wait for the decision. Use it before anything that is hard to undo or that others notice, and whenever you were told to ask first. Only outcome approved permits it, and only what was asked about. Denied means: do not do it, and tell the user the reason. Cancelling the call withdraws the request.";
+    let annotations = json!({
+        "title": "Ask a person for approval",
+        "readOnlyHint": false,
+        "destructiveHint": false,
+        "idempotentHint": false,
+        "openWorldHint": true,
+    });
+    tool(REQUEST, description, &input, &annotations)
 }
 
 fn request_id() -> Value {
     json!({ "type": "string", "description": "The requestId that request_approval gave." })
 }
 
-fn check() -> Tool {
+fn check() -> Value {
     let input = json!({
         "type": "object",
         "properties": {
@@ -116,35 +113,37 @@ fn check() -> Tool {
                 "minimum": 0,
                 "maximum": MAX_WAIT,
                 "default": 0,
-                "description": "Wait so long for the decision before answering that it is still pending."
+                "description": "How long to wait for the decision before answering that it is still pending."
             }
         },
         "required": ["requestId"],
         "additionalProperties": false
     });
-    let description = "What became of a question that request_approval asked in this session. Use it after request_approval with wait false. Pending permits nothing: check again with wait_seconds. Requests of other sessions are unknown here.";
-    tool(CHECK, description, input).with_annotations(
-        ToolAnnotations::with_title("Look for a person's decision")
-            .read_only(true)
-            .open_world(true),
-    )
+    let description = "Look up a request that request_approval made in this session. Use it after request_approval with wait false. Pending permits nothing: check again with wait_seconds. Requests of other sessions are unknown here.";
+    let annotations = json!({
+        "title": "Look for a person's decision",
+        "readOnlyHint": true,
+        "openWorldHint": true,
+    });
+    tool(CHECK, description, &input, &annotations)
 }
 
-fn withdraw() -> Tool {
+fn withdraw() -> Value {
     let input = json!({
         "type": "object",
         "properties": { "requestId": request_id() },
         "required": ["requestId"],
         "additionalProperties": false
     });
-    let description = "Take a question back that is no longer needed, so that nobody is asked in vain. If it was decided already, the answer is that decision.";
-    tool(WITHDRAW, description, input).with_annotations(
-        ToolAnnotations::with_title("Take a question back")
-            .read_only(false)
-            .destructive(false)
-            .idempotent(true)
-            .open_world(true),
-    )
+    let description = "Withdraw a request that is no longer needed, so that nobody is asked in vain. If it was decided already, the answer is that decision.";
+    let annotations = json!({
+        "title": "Withdraw a request",
+        "readOnlyHint": false,
+        "destructiveHint": false,
+        "idempotentHint": true,
+        "openWorldHint": true,
+    });
+    tool(WITHDRAW, description, &input, &annotations)
 }
 
 /// Of every tool.
@@ -165,7 +164,7 @@ fn output() -> Value {
             "cause": {
                 "type": "string",
                 "enum": ["rejected", "timeout", "ended", "unavailable", "refused", "untrusted", "unpaired", "withdrawn", "error"],
-                "description": "Why it is denied: a person rejected it; nobody decided in time; it was ended without a decision; the gateway was away, or refused the question; the decision could not be trusted; nobody is paired; it was withdrawn; or something is wrong here."
+                "description": "Why it is denied: a person rejected it; nobody decided in time; it was ended without a decision; the gateway was away, or refused the request; the decision could not be trusted; nobody is paired; it was withdrawn; or something is wrong here."
             },
             "secondsLeft": { "type": "integer", "minimum": 0, "description": "How long a decision is still waited for." }
         },

@@ -8,8 +8,7 @@ use countersign::page::{page, policy};
 use countersign::protocol::hex;
 use tokio::time::Instant;
 
-use super::PageArgs;
-use crate::commands::print_line;
+use crate::commands::output::print_line;
 
 /// For each file.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(20);
@@ -26,11 +25,11 @@ pub struct VerifyArgs {
 }
 
 /// Fetches every file as a browser would, without a credential.
-pub async fn verify(args: &PageArgs, elsewhere: &str) -> anyhow::Result<()> {
-    let url = args.verify.verify.clone().unwrap_or_default();
+pub async fn verify(args: &VerifyArgs, elsewhere: &str) -> anyhow::Result<()> {
+    let url = args.verify.clone().unwrap_or_default();
     let location = GatewayLocation {
         urls: std::slice::from_ref(&url),
-        ca: args.verify.ca.as_deref(),
+        ca: args.ca.as_deref(),
         allow_http: true,
     };
     let host = GatewayClient::new(&location, None)?;

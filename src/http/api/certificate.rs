@@ -22,7 +22,11 @@ pub async fn issue_code(
     As(node, caller): As<AdminOrOperator>,
     PathId(credential): PathId<CredentialId>,
 ) -> HttpResult {
-    let made = node.platform.issue_code(&caller, &credential).await?;
+    let made = node
+        .platform
+        .managed_by(&caller)
+        .issue_code(&credential)
+        .await?;
     let answer = json!({
         "credentialId": credential, "code": made.code, "codeExpiresAt": made.expires_at,
     });

@@ -13,14 +13,13 @@ use super::platform::only_text;
 use super::reply::{AppState, extended, paged, plain};
 use crate::gateway::caller::AdminOrOperator;
 use crate::gateway::{InvitationRequest, invitations};
-use crate::protocol::credential::RoleName;
 use crate::protocol::id::{InvitationId, TenantId};
 use crate::protocol::json::JsonNode;
 use crate::protocol::reader::{InvalidMember, MemberReader};
 
 fn read(document: &JsonNode<'_>) -> Result<(Option<TenantId>, InvitationRequest), InvalidMember> {
     let mut reader = MemberReader::new(document, "")?;
-    let role = reader.word("role", RoleName::ALL, RoleName::as_str)?;
+    let role = reader.word("role")?;
     let bound_id = reader.optional_str("boundId")?.map(str::to_owned);
     let name = reader.optional_label("name", invitations::MAX_NAME_CHARS)?;
     let expires_at = reader.optional_timestamp("expiresAt")?;
@@ -73,7 +72,8 @@ pub async fn withdraw(
     PathId(invitation): PathId<InvitationId>,
 ) -> HttpResult {
     node.platform
-        .withdraw_invitation(&caller, &invitation)
+        .managed_by(&caller)
+        .withdraw_invitation(&invitation)
         .await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -74,7 +74,7 @@ fn read_credential(
     let bound_id = reader.optional_str("boundId")?.map(str::to_owned);
     let unbound = reader.optional_bool("unbound")?.unwrap_or(false);
     let kind = match reader.optional_str("kind")? {
-        Some(_) => reader.word("kind", CredentialKind::ALL, CredentialKind::as_str)?,
+        Some(_) => reader.word("kind")?,
         None => CredentialKind::ApiKey,
     };
     let expires_at = reader.optional_timestamp("expiresAt")?;
@@ -127,7 +127,8 @@ pub async fn revoke_credential(
     PathId(credential): PathId<CredentialId>,
 ) -> HttpResult {
     node.platform
-        .revoke_credential(&caller, &credential)
+        .managed_by(&caller)
+        .revoke_credential(&credential)
         .await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -1,4 +1,5 @@
-//! How a command ends. The numbers are those of `sysexits.h`, so that scripts can tell causes apart.
+//! The end of a command. The exit statuses are those of `sysexits.h`, so that scripts can tell
+//! causes apart.
 
 use std::process::{Command, ExitCode};
 
@@ -13,7 +14,7 @@ pub const NO_DECISION: u8 = 75;
 pub const UNAVAILABLE: u8 = 69;
 /// The profile is missing or unusable.
 pub const PROFILE: u8 = 78;
-/// What was given to the command makes no sense.
+/// The input of the command makes no sense.
 pub const MALFORMED: u8 = 65;
 /// The command does not fit what it is about.
 pub const USAGE: u8 = 64;

@@ -1,0 +1,47 @@
+//! Options, errors and lists that the client commands share, and the name of the machine.
+
+use clap::Args;
+use countersign::client::ClientError;
+use countersign::client::profile::ProfileFile;
+use serde::Serialize;
+use serde_json::Value;
+
+/// Several ids begin with the given text.
+pub const NOT_UNIQUE: ClientError = ClientError::Choice("the id is not unique; give more of it");
+
+/// Options of every client command.
+#[derive(Args)]
+pub struct ClientOptions {
+    /// The profile to use, in the user's configuration directory.
+    #[arg(
+        long,
+        env = "COUNTERSIGN_PROFILE",
+        default_value = "default",
+        value_name = "NAME"
+    )]
+    profile: String,
+    /// Print JSON, for programs.
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl ClientOptions {
+    pub fn file(&self) -> anyhow::Result<ProfileFile> {
+        Ok(ProfileFile::named(&self.profile)?)
+    }
+}
+
+/// A pairing as `pairings` lists it.
+#[derive(Serialize)]
+pub struct ListedPairing {
+    #[serde(flatten)]
+    pub json: Value,
+    /// For people.
+    #[serde(skip)]
+    pub line: String,
+}
+
+/// The name of this machine.
+pub fn host_name() -> Option<String> {
+    nix::unistd::gethostname().ok()?.into_string().ok()
+}
