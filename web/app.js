@@ -79,7 +79,8 @@ class App {
 			return;
 		}
 		await this.show();
-		// What the first view does not need is loaded after it. Whoever joins or signs in meanwhile is judged there.
+		// Modules that the first view does not need load after it. A person who joins or signs in
+		// meanwhile is judged then.
 		if (approver) setTimeout(() => this.#judge(), JUDGE_AFTER_MS);
 	}
 
@@ -279,7 +280,7 @@ function decode(part) {
 }
 
 /**
- * What the sign-in service has put into the page's address. It leaves the address, and so the history, at once.
+ * Takes the sign-in service's answer out of the page's address, and so out of the history.
  * @returns {URLSearchParams | null}
  */
 function takeAnswer() {
@@ -300,7 +301,7 @@ function place() {
 	return named?.length ? { gateways: named } : {};
 }
 
-/** What is loaded when it is needed. */
+/** Loads the views that are otherwise loaded on demand. */
 function loadAll() {
 	return Promise.all([
 		...Object.values(ROUTES).map((route) => route.load()),

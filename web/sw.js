@@ -1,4 +1,5 @@
-// Keeps the page itself, so that it opens without a network, and shows notifications. What the gateway says is never kept here.
+// Keeps the page itself, so that it opens without a network, and shows notifications. Answers of
+// the gateway are never kept here.
 
 // `keep.js` has the same name.
 const CACHE = "countersign-page";
@@ -9,7 +10,7 @@ const RELOAD = "reload.js";
 const OTHERS = /^$|^(manifest\.webmanifest|icon[^/]*\.(svg|png))$/;
 
 /**
- * What TypeScript knows of workers excludes what it knows of pages.
+ * TypeScript's types of workers exclude those of pages.
  * @type {any}
  */
 const worker = self;

@@ -430,7 +430,7 @@ export const texts = {
 };
 
 /**
- * What a translation may replace.
+ * The part of the texts that a translation may replace.
  * @template T
  * @typedef {T extends (...args: any[]) => any ? T : T extends object ? { [K in keyof T]?: PartOf<T[K]> } : T} PartOf
  */

@@ -1,5 +1,5 @@
-// The approver on this device: what views call. Errors are always a `Problem`. What is not needed to show the inbox is loaded when it
-// is called.
+// The approver on this device: what views call. Errors are always a `Problem`. Modules that the
+// inbox does not need load on demand.
 
 /** @typedef {import('./types.js').Item} Item */
 /** @typedef {import('./types.js').Inbox} Inbox */
@@ -37,7 +37,7 @@ function placeOf({ gateways, page }) {
 
 export class Approver {
 	/**
-	 * The approver whose keys this browser keeps, or null if there are none: then an invitation is needed.
+	 * The approver whose keys this browser keeps. Null without keys: then an invitation is needed.
 	 * @param {Place} [place]
 	 * @returns {Promise<Approver | null>}
 	 */
@@ -283,7 +283,7 @@ export class Approver {
 	}
 
 	/**
-	 * What became of a prompt.
+	 * The state of a prompt.
 	 * @param {import('./types.js').SentPrompt} sent
 	 * @returns {Promise<import('./types.js').SentPrompt>}
 	 */

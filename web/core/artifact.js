@@ -1,4 +1,5 @@
-// Artifacts, opened on this device. What is said about one in plain is believed only if its content agrees.
+// Artifacts, opened on this device. Plain members about one are believed only if its content
+// agrees.
 
 import { fromBase64urlOf, sha256, toHex, utf8 } from "./bytes.js";
 import {
@@ -49,7 +50,7 @@ const SALT_TEXT = /^[\w-]{22}$/;
  */
 
 /**
- * What an `approval.request` says in plain about a sealed artifact.
+ * The plain members of an `approval.request` about a sealed artifact.
  * @typedef {object} ArtifactContext
  * @property {string} requestId
  * @property {string} artifactType
@@ -221,7 +222,7 @@ function toObject(node) {
 }
 
 /**
- * What stands beside the members that have a place of their own.
+ * The members without a place of their own.
  * @param {Node} node
  * @returns {JsonObject}
  */

@@ -1,5 +1,5 @@
-// The canonical form (RFC 8785) of strict JSON, and reading the members of objects. Whatever is hashed, signed or compared has one
-// spelling.
+// The canonical form (RFC 8785) of strict JSON, and reading the members of objects. So each value
+// that is hashed, signed or compared has one spelling.
 
 import { fromUtf8, sha256, toHex, utf8 } from "./bytes.js";
 import { JsonError, parseJson } from "./json.js";

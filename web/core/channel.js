@@ -1,4 +1,5 @@
-// What the gateway pushes, over a WebSocket. A channel that breaks or falls silent is opened again, at any node.
+// The gateway's push channel, over a WebSocket. A channel that breaks or falls silent is opened
+// again, at any node.
 
 import { jittered, MAX_ANSWER_BYTES } from "./gateway.js";
 import { Problem } from "./problem.js";

@@ -1,5 +1,6 @@
-// Signing a decision, always in the full form. Only an opened artifact can be approved: there is no function that approves anything
-// else. What a person adds is encrypted to the enforcer, since the gateway reads decisions.
+// Signing a decision, always in the full form. Only an opened artifact can be approved: there is no
+// function that approves anything else. A person's reason is encrypted to the enforcer, since the
+// gateway reads decisions.
 
 import { fromBase64url, toBase64url, utf8 } from "./bytes.js";
 import {
@@ -36,7 +37,7 @@ const SCOPES = /** @type {const} */ (["once", "timebox", "session"]);
 const VERDICTS = /** @type {const} */ (["approve", "reject"]);
 
 /**
- * What a decision is about.
+ * The subject of a decision.
  * @typedef {object} Subject
  * @property {string} requestId
  * @property {string} artifactHash
@@ -237,7 +238,7 @@ export async function verifyDecision(decision, artifact, device) {
 		throw Problem.of("otherSubject", { what: "request" });
 	if (decision.artifactHash !== artifact.hash)
 		throw Problem.of("otherSubject", { what: "artifact" });
-	// Whoever could not open a request does not know its repository, and may still reject it.
+	// A device that could not open a request does not know its repository, and may still reject it.
 	const isUnopened = decision.verdict === "reject" && decision.repoRef === "";
 	if (decision.repoRef !== artifact.repoRef && !isUnopened)
 		throw Problem.of("otherSubject", { what: "repository" });

@@ -46,7 +46,7 @@
 
 const HUNK =
 	/^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@(.*)$/s;
-/** What git writes between `diff --git` and the paths. */
+/** The lines that git writes between `diff --git` and the paths. */
 const HEADER =
 	/^(index [0-9a-f]+\.\.[0-9a-f]+( \d{6})?|(old|new|deleted file|new file) mode \d{6}|(dis)?similarity index \d{1,3}%|(rename|copy) (from|to) .*)\r?$/s;
 const BINARY = /^(Binary files .* differ|GIT binary patch)\r?$/s;

@@ -40,7 +40,7 @@ export function subjectOf({
 }
 
 /**
- * What the gateway says about a request.
+ * The state of a request, as the gateway says.
  * @param {Session} session
  * @param {string} requestId
  * @returns {Promise<{ state: Item['state'], decision: string | null }>}
@@ -168,7 +168,7 @@ export function describeDecision(
 	const { verdict, scope, expiresAt, signer } = readDecision(
 		parse("decision", body),
 	);
-	// Who signed is known only of what was verified.
+	// The signer is known only if the signature was verified.
 	const isOwn = isVerified && signer === identity.deviceId;
 	return {
 		verdict,

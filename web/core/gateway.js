@@ -6,7 +6,7 @@ import { visibleText } from "./visible.js";
 
 /** @typedef {import('./json.js').Node} Node */
 
-/** A person waits so long for an answer. */
+/** How long a person waits for an answer. */
 const PATIENCE_MS = 15_000;
 const ATTEMPT_MS = 6_000;
 const FIRST_PAUSE_MS = 200;
@@ -15,7 +15,7 @@ const LONGEST_PAUSE_MS = 5_000;
 export const MAX_ANSWER_BYTES = 32 << 20;
 
 /**
- * One call. What it does must be the same however often it arrives, unless it is sent `once`.
+ * One call. It must be idempotent, unless it is sent `once`.
  * @typedef {object} Call
  * @property {'GET' | 'POST' | 'DELETE'} [method] default GET
  * @property {string} path
@@ -90,7 +90,7 @@ export class GatewayClient {
 	}
 
 	/**
-	 * What a call presents.
+	 * The credential of a call.
 	 * @returns {Promise<string | null>}
 	 */
 	async present() {
@@ -273,7 +273,8 @@ async function readText(response) {
 }
 
 /**
- * An `error` of the gateway, as an Envelope or as plain JSON. Whatever it wrote is made visible, since it may be hostile.
+ * An `error` of the gateway, as an Envelope or as plain JSON. Its text is made visible, since it
+ * may be hostile.
  * @param {number} status
  * @param {string} text
  */

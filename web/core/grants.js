@@ -1,4 +1,5 @@
-// What an approval may permit beyond its request. Enforcers judge again; this keeps a person from signing what they would not keep.
+// Permissions that an approval gives beyond its request. Enforcers judge again; this keeps a person
+// from signing one that they would not keep.
 
 import { isWithin } from "./canonical.js";
 import { Problem } from "./problem.js";
@@ -12,7 +13,8 @@ const MAX_WORD_CHARS = 1_024;
 const CONTROL = /\p{Cc}/u;
 
 /**
- * The words of a command; null if it is none, or if a shell could make something else of it.
+ * The words of a command; null if there is no command, or if a shell could make something else of
+ * it.
  * @param {Artifact} artifact
  * @returns {string[] | null}
  */

@@ -1,5 +1,5 @@
-// What waits for a decision, kept current: pushed over a channel, read again whenever something may have been missed, and asked for
-// again and again where no channel can be opened.
+// The requests that wait for a decision, kept current: pushed over a channel, read again whenever
+// something may have been missed, and polled where no channel can be opened.
 
 import { uuidv7 } from "./bytes.js";
 import { parse, Reader } from "./canonical.js";
@@ -117,7 +117,7 @@ export class InboxModel {
 			if (state === "decided") void this.watchDelivery(requestId);
 	}
 
-	/** What keeps the inbox current beside the channel. */
+	/** Keeps the inbox current beside the channel. */
 	watching() {
 		this.loading ??= this.loadWatching();
 		return this.loading;
@@ -226,7 +226,8 @@ export class InboxModel {
 				before.delete((await this.take(node)).requestId);
 			count += nodes.length;
 			this.publish({ hasMore: !isLast });
-			// What has left the inbox has ended. If there are more than were read, that cannot be told.
+			// A request that has left the inbox has ended. If there are more than were read, that
+			// cannot be told.
 			if (isLast)
 				await Promise.all([...before].map((requestId) => this.ask(requestId)));
 			else if (count >= MAX_ITEMS) return;
@@ -234,7 +235,8 @@ export class InboxModel {
 	}
 
 	/**
-	 * Takes over a request, and opens it unless it is open. Whoever calls publishes, after one or many.
+	 * Takes over a request, and opens it unless it is open. The caller publishes, after one or
+	 * many.
 	 * @param {Node} node
 	 * @returns {Promise<Item>}
 	 */
@@ -363,7 +365,7 @@ export class InboxModel {
 				ACK_AFTER_MS,
 			);
 		} catch (error) {
-			// What cannot be read is not for this list.
+			// An unreadable message is not for this list.
 			if (!(error instanceof Problem)) throw error;
 		}
 	}

@@ -28,7 +28,7 @@ const INTRODUCE = "enforcer.introduce";
 const MAX_LISTED = 4_096;
 
 /**
- * A well-formed introduction. Whoever signed it says so; nobody has verified it yet.
+ * A well-formed introduction. It is only its signer's claim; nobody has verified it yet.
  * @typedef {object} Introduction
  * @property {Subject} subject
  * @property {string} enforcerId
@@ -113,7 +113,7 @@ export async function checkIntroduction(
 }
 
 /**
- * What devices say about enforcers that this one does not know, or knows otherwise.
+ * Introductions of enforcers that this device does not know, or knows otherwise.
  * @param {Introduction[]} introductions that were checked
  * @param {{ own: string, known: Map<string, EnforcerRecord>, ended: Map<string, string> }} here this device's id, what it has pinned,
  *   and when pairings were ended on it
@@ -132,7 +132,7 @@ export function judgeIntroductions(introductions, { own, known, ended }) {
 			!(Number(readTime(at)) > (readTime(end) ?? Infinity))
 		)
 			refused.set(enforcerId, "endedHere");
-		// What this device knows itself, it knows better.
+		// This device's own knowledge wins.
 		else if (by !== own)
 			offered.set(enforcerId, [
 				...(offered.get(enforcerId) ?? []),
@@ -175,7 +175,7 @@ function introductionsPath({ identity }) {
 }
 
 /**
- * What the gateway lists, well formed and nothing more.
+ * The gateway's list, checked for its form only.
  * @param {Session} session
  */
 async function listIntroductions(session) {

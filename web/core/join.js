@@ -25,7 +25,7 @@ export function readInvitation(text) {
 }
 
 /**
- * What the invitation is for: an approver's credential is kept with new keys; any other is only returned.
+ * Uses the invitation: an approver's credential is kept with new keys; any other is only returned.
  * @param {Store} store
  * @param {string[]} gateways
  * @param {string} invitation
@@ -56,7 +56,7 @@ export async function join(store, gateways, invitation, deviceName) {
  * Makes this browser a device of an approver, with keys that never leave it.
  * @param {Store} store
  * @param {{ tenantId: string, approverId: string, deviceName: string, credential: string | null }} who
- * @param {TokenRecord | null} tokens of whoever has signed in
+ * @param {TokenRecord | null} tokens of the person who has signed in
  * @param {import('./keys.js').KeyPairs | null} [made] keys that were created before
  */
 export async function keepDevice(store, who, tokens, made = null) {

@@ -255,7 +255,8 @@ class Scanner {
 			throw this.unexpected();
 		}
 		this.at += found[0].length;
-		// What follows a number that begins with zero, or ends in a point, is no JSON; whoever reads on finds that.
+		// More digits after a leading zero, or a point at the end, are no JSON: the next token
+		// fails.
 		const value = Number(found[0]);
 		if (!Number.isFinite(value)) throw new JsonError("overflow", start);
 		const isInteger = found[1] === undefined && found[2] === undefined;

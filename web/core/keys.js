@@ -46,7 +46,7 @@ const INVISIBLE =
  */
 
 /**
- * What an enforcer offers at pairing.
+ * An enforcer's offer at pairing.
  * @typedef {object} EnforcerBundle
  * @property {string} enforcerId
  * @property {Bytes} encryptionKey

@@ -8,11 +8,11 @@ import { Problem } from "./problem.js";
 /** @typedef {import('./types.js').Notifications} Notifications */
 /** @typedef {import('./types.js').NotificationHindrance} NotificationHindrance */
 
-/** What was registered last, so that a change is noticed: `{ notificationId, endpoint }`. */
+/** The last registration, so that a change is noticed: `{ notificationId, endpoint }`. */
 const KEPT = "countersign-notifications";
 
 /**
- * What is needed of the browser; another one in tests.
+ * The part of the browser that is needed; another one in tests.
  * @typedef {object} Browser
  * @property {boolean} isSecure
  * @property {boolean} needsHomeScreen iOS gives push to pages on the home screen only

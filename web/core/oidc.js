@@ -1,5 +1,6 @@
-// OpenID Connect, as far as a public client in a browser needs it: discovery, the code flow with PKCE, refreshing, revoking, and
-// signing out. What the provider says is used only where it is checked.
+// OpenID Connect, as far as a public client in a browser needs it: discovery, the code flow with
+// PKCE, refreshing, revoking, and signing out. The provider's answers are used only where they are
+// checked.
 
 import { fromBase64url, fromUtf8, toBase64url, utf8 } from "./bytes.js";
 import { Problem } from "./problem.js";
@@ -8,7 +9,7 @@ import { visibleText } from "./visible.js";
 /** @typedef {import('./store.js').TokenRecord} TokenRecord */
 
 /**
- * What the gateway says about the provider.
+ * The gateway's settings of the provider.
  * @typedef {object} Settings
  * @property {string} issuer
  * @property {string} clientId
@@ -115,7 +116,7 @@ async function request(url, form) {
 
 /**
  * @param {string} text
- * @returns {any} an object, empty if the text is none
+ * @returns {any} an object, empty if the text is something else
  */
 function objectOf(text) {
 	try {
@@ -195,7 +196,8 @@ export async function begin(provider, settings, redirectUri) {
 }
 
 /**
- * The code in an answer. What was not asked for in this tab, or comes from another provider, is refused before anything is sent.
+ * The code in an answer. An answer that this tab did not ask for, or from another provider, is
+ * refused before anything is sent.
  * @param {URLSearchParams} answer
  * @param {Attempt | null} attempt
  * @param {Provider} provider

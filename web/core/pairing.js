@@ -94,7 +94,7 @@ export async function checkFingerprint(offer, fingerprint) {
 }
 
 /**
- * What this device answers, and what both sides must have seen alike.
+ * This device's answer, and the digits that both sides must have seen alike.
  * @param {EnforcerBundle} offer
  * @param {string} nonce
  * @param {string} approverId

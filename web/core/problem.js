@@ -42,7 +42,7 @@ export class Problem extends Error {
 }
 
 /**
- * What was thrown, as a problem. Anything else than a problem is a defect, and is thrown on.
+ * A thrown problem. Anything else is a defect, and is thrown on.
  * @param {unknown} thrown
  * @returns {Problem}
  */

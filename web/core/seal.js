@@ -22,8 +22,8 @@ const MAX_RECIPIENTS = 256;
 const WHAT = "ciphertext";
 
 /**
- * What is encrypted, and in which direction: `info` of HPKE, and the member that names a recipient. A ciphertext of one purpose
- * never opens as one of another.
+ * The purpose and direction of an encryption: `info` of HPKE, and the member that names a
+ * recipient. A ciphertext of one purpose never opens as one of another.
  */
 export const PURPOSES = {
 	artifact: { info: utf8("countersign seal v1"), recipient: "deviceId" },
@@ -222,8 +222,8 @@ export async function open(ciphertext, ownName, own, sender, context) {
 }
 
 /**
- * The members of an artifact or a prompt with fresh randomness among its extensions. Its hash travels in plain: without this,
- * whoever sees the hash could try short texts until one has it.
+ * The members of an artifact or a prompt with fresh randomness among its extensions. Its hash
+ * travels in plain: without this, anyone who sees the hash could try short texts until one has it.
  * @param {JsonObject} members
  * @param {Random} random
  * @returns {JsonObject}

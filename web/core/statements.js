@@ -251,9 +251,9 @@ export class DeviceTrust {
 	}
 
 	/**
-	 * Follows a list in its order, and again as long as that leads to further devices: what a device signed may stand before the
-	 * statement by which it becomes known here. What cannot be read or followed proves nothing, changes nothing, and does not stop
-	 * the rest.
+	 * Follows a list in its order, and again as long as that leads to further devices: a device's
+	 * statements may stand before the one by which it becomes known here. A statement that cannot
+	 * be read or followed proves nothing, changes nothing, and does not stop the rest.
 	 * @param {Node[]} list
 	 */
 	async followAll(list) {
@@ -291,7 +291,8 @@ export class DeviceTrust {
 		const { deviceId } = bundle;
 		if (this.revoked.has(deviceId))
 			throw Problem.of("revokedDevice", { deviceId });
-		// An id is half a hash. Whoever finds two key pairs with the same id must not replace one by the other.
+		// An id is half a hash. An attacker with two key pairs of the same id must not replace one
+		// by the other.
 		if (this.inForce.some((known) => known.deviceId === deviceId))
 			throw Problem.of("deviceIdTaken", { deviceId });
 		if (this.inForce.length >= MAX_DEVICES)

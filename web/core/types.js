@@ -1,4 +1,5 @@
-// The types that views see. What the gateway says, and what this device has verified, are told apart in their comments.
+// The types that views see. Their comments say what comes from the gateway, and what this device
+// has verified.
 
 /** @typedef {import('./problem.js').Problem} Problem */
 
@@ -9,7 +10,8 @@
 /** @typedef {'once' | 'timebox' | 'session'} Scope */
 
 /**
- * What an approval permits beyond its request: the same tool with the same input, or plain commands that begin with these words.
+ * Permission of an approval beyond its request: the same tool with the same input, or plain
+ * commands that begin with these words.
  * @typedef {{ match: 'same' } | { match: 'prefix', argv: string[] }} Grant
  */
 
@@ -68,8 +70,8 @@
  */
 
 /**
- * What the agent's machine says that it did: `allowed`, or why it denied. `forged`: the gateway serves an outcome that that machine has not
- * signed about this decision.
+ * The outcome, as the agent's machine says: `allowed`, or why it denied. `forged`: the gateway
+ * serves an outcome that that machine has not signed about this decision.
  * @typedef {'allowed' | 'rejected' | 'missing' | 'untrusted' | 'interrupted' | 'changed' | 'forged'} DecisionOutcome
  */
 
@@ -118,7 +120,7 @@
  */
 
 /**
- * What a person chose. `scope`, if not `once`, needs `grant` and `lastsSeconds` (at most 86400).
+ * A person's choice. `scope`, if not `once`, needs `grant` and `lastsSeconds` (at most 86400).
  * @typedef {object} Choice
  * @property {Verdict} verdict
  * @property {Scope} [scope] default `once`
@@ -129,9 +131,10 @@
  */
 
 /**
- * What this device knows about a device: `own`: this one, in force. `trusted`: in force, by statements that lead from this device
- * to it. `unverified`: in force as the gateway says; no device that this one trusts has added it. `revoked`. `ended`: it ended, as
- * the gateway says; no statement shows it.
+ * A device's standing on this one. `own`: this one, in force. `trusted`: in force, by statements
+ * that lead from this device to it. `unverified`: in force as the gateway says; no device that this
+ * one trusts has added it. `revoked`. `ended`: it ended, as the gateway says; no statement shows
+ * it.
  * @typedef {'own' | 'trusted' | 'unverified' | 'revoked' | 'ended'} DeviceStanding
  */
 
@@ -163,8 +166,8 @@
  */
 
 /**
- * What this device knows of an enforcer that offers its key: `new`: nothing. `known`: the same key. `otherKey`: another key, which
- * pairing would replace.
+ * This device's knowledge of an enforcer that offers its key. `new`: nothing. `known`: the same
+ * key. `otherKey`: another key, which pairing would replace.
  * @typedef {'new' | 'known' | 'otherKey'} OfferStanding
  */
 
@@ -250,7 +253,7 @@
  */
 
 /**
- * Who this is.
+ * This approver and device.
  * @typedef {object} Identity
  * @property {string} tenantId
  * @property {string} approverId
@@ -261,7 +264,7 @@
 
 /**
  * @typedef {{ role: 'approver', approver: import('./approver.js').Approver }
- *   | { role: 'enforcer' | 'admin', boundId: string | null, apiKey: string }} Joined an invitation works once, whoever it was for:
+ *   | { role: 'enforcer' | 'admin', boundId: string | null, apiKey: string }} Joined an invitation works once, for any role:
  *   a credential that is no approver's is shown, and kept nowhere
  */
 
@@ -274,7 +277,7 @@
  */
 
 /**
- * What a malformed thing is.
+ * The kind of a malformed thing.
  * @typedef {'artifact' | 'ciphertext' | 'deviceBundle' | 'deviceId' | 'enforcerBundle' | 'signature' | 'statement'
  *   | 'endorsement' | 'decision' | 'introduction' | 'answer' | 'key' | 'random' | 'record' | 'outcome'} Thing
  */
@@ -364,7 +367,7 @@
  * @property {{ what: Thing, pointer: string, expected: string }} member … at …: should be …
  * @property {{ what: Thing }} notCanonical … is not in canonical form; the client that made it has a defect
  * @property {{ what: Thing }} version … has a version that this page does not know; update it
- * @property {{ what: Thing }} weakKey … is a weak or malformed key; whoever made it must create new keys
+ * @property {{ what: Thing }} weakKey … is a weak or malformed key; its owner must create new keys
  *
  * @property {{ problem: Problem }} notApprovable this cannot be approved: …
  * @property {{}} notRejectable it has no hash that could be rejected

@@ -1,10 +1,12 @@
-// What could deceive in a text is told apart from the rest, so that views can show it: characters that cannot be seen, that change
-// the direction of text, or that only look like others. Nothing of the text is left out.
+// Tells deceptive characters of a text apart from the rest, so that views can show them: characters
+// that cannot be seen, that change the direction of text, or that only look like others. Nothing of
+// the text is left out.
 
 /**
- * `control`: a control character. `bidi`: changes the direction of text. `invisible`: takes no place on the screen. `space`: looks
- * like a space, and is none that separates words. `lookalike`: may look like an ASCII character, and is another one. `foreign`: a
- * letter of a word that can be told at a glance from one in ASCII, or an emoji.
+ * `control`: a control character. `bidi`: changes the direction of text. `invisible`: takes no
+ * place on the screen. `space`: looks like a space, and does not separate words. `lookalike`: may
+ * look like an ASCII character, and is another one. `foreign`: a letter of a word that can be told
+ * at a glance from one in ASCII, or an emoji.
  * @typedef {'control' | 'bidi' | 'invisible' | 'space' | 'lookalike' | 'foreign'} Mark
  */
 

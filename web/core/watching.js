@@ -1,4 +1,4 @@
-// What keeps the inbox current beside the channel. Nothing is asked while nobody can see the page.
+// Keeps the inbox current beside the channel. Nothing is asked while nobody can see the page.
 
 import { waitForAny } from "./exchange.js";
 import { isHidden, jittered, sleep } from "./gateway.js";
@@ -13,7 +13,7 @@ const WAIT_SECONDS = 25;
 const ANSWER_MS = 10_000;
 /** The most that one wait may be about. */
 const MAX_WAITED_FOR = 200;
-/** If there are more: so long for each turn. */
+/** The wait of each turn, if there are more. */
 const TURN_SECONDS = 2;
 /** An answer without news that comes sooner is no answer. */
 const EARLY_MS = 1_000;

@@ -1,5 +1,6 @@
-// The words of a command, if every shell takes it for these words and nothing else, and whether its first words say what it does. The
-// same as in the terminal: `tests/vectors/words.json` holds both to it. In doubt there are no words, and a person is asked each time.
+// The words of a command, if every shell takes it for these words and nothing else, and whether its
+// first words say what it does. The same as in the terminal: `tests/vectors/words.json` holds both
+// to it. If unsure there are no words, and a person is asked each time.
 
 const list = (/** @type {string} */ names) =>
 	new Set(names.trim().split(/\s+/));
@@ -141,7 +142,7 @@ const HARMLESS = list("-- --cached --no-pager");
 const PROGRAM = /^[A-Za-z0-9_./][A-Za-z0-9_./+-]*$/;
 /** Some shells take `=ls` for a path and `%1` for a job. */
 const BARE = /^(?![=%])[A-Za-z0-9_\-./:,@%+=]+$/;
-/** What each kind of quotes leaves alone. */
+/** The characters that each kind of quotes leaves alone. */
 const QUOTABLE = {
 	"'": /^(?:(?![\\!])[ -~])*$/,
 	'"': /^(?:(?![\\!$`])[ -~])*$/,
@@ -166,7 +167,8 @@ function hasName(program, names) {
 }
 
 /**
- * Whether this first word of a command runs a program that later words name. It may be a path. In doubt it does.
+ * Whether this first word of a command runs a program that later words name. It may be a path. True
+ * if unsure.
  * @param {string} program
  */
 function runsAnother(program) {
@@ -179,7 +181,7 @@ function runsAnother(program) {
 }
 
 /**
- * Whether the first words of this command say little of what it does. In doubt they do.
+ * Whether the first words of this command say little of what it does. True if unsure.
  * @param {string[]} words
  */
 export function hidesWhatRuns([program, ...rest]) {

@@ -79,7 +79,7 @@ test("words that nobody takes for ASCII are marked calmly, in one piece", () => 
 			[".txt", null],
 		],
 	);
-	// What cannot be seen is never calm.
+	// An invisible character is always marked.
 	assert.equal(marks("файл\u200b"), "foreign invisible");
 	assert.equal(marks("日本\u202e語"), "bidi foreign");
 });

@@ -1,4 +1,4 @@
-// Who says what became of a decision: the agent's machine, or the gateway alone: `node --test web/tests/`.
+// The source of an outcome: the agent's machine, or the gateway alone: `node --test web/tests/`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,5 @@
-// Who is paired is shown before, and a known key is replaced only on purpose: `node --test web/tests/`.
+// The enforcer is shown before it is paired, and a known key is replaced only on purpose: `node
+// --test web/tests/`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

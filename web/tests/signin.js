@@ -106,7 +106,7 @@ async function provider(change) {
 	);
 }
 
-/** What a tab keeps. */
+/** A tab's storage. */
 function storage() {
 	/** @type {Map<string, string>} */
 	const items = new Map();
@@ -120,7 +120,7 @@ function storage() {
 }
 
 /**
- * What a browser keeps.
+ * A browser's storage.
  * @param {any} tokens
  * @param {any} [profile]
  */

@@ -1,4 +1,4 @@
-// What keeps the inbox current: `node --test web/tests/`.
+// The inbox stays current: `node --test web/tests/`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -70,7 +70,7 @@ async function worker(scope = ROOT) {
 		fetch: net.fetch,
 		caches: { open: async () => cache },
 	});
-	/** What the worker answers; null if it leaves the request alone. */
+	/** The worker's answer; null if it leaves the request alone. */
 	const ask = async (url, method = "GET") => {
 		let answered = null;
 		listeners.fetch({

@@ -1,4 +1,4 @@
-// What went wrong, in words, and what to do about it. One entry for each code of `core/problem.js`.
+// The text of each problem, and what to do about it. One entry for each code of `core/problem.js`.
 
 import { visibleText } from "../core/visible.js";
 import { digits } from "./count.js";

@@ -3,7 +3,7 @@
 import { count, digits } from "./count.js";
 
 /**
- * What git's modes mean, where that matters.
+ * The meaning of git's modes, where that matters.
  * @type {Record<string, string | undefined>}
  */
 const MODES = {

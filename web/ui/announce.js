@@ -1,4 +1,4 @@
-// What is said aside: short messages on the screen, and the same for screen readers.
+// Short messages on the screen, repeated for screen readers.
 
 import { el } from "./dom.js";
 

@@ -5,7 +5,7 @@ import { el } from "./dom.js";
 import { iconButton } from "./parts.js";
 
 /**
- * What can be searched.
+ * Rows that can be searched.
  * @typedef {object} Searchable
  * @property {import('./rows.js').Rows} rows
  * @property {() => number} count

@@ -44,7 +44,7 @@ export class Rows {
 		window.addEventListener("scroll", this.schedule, { passive: true });
 		this.#resize = new ResizeObserver(() => {
 			const width = this.element.clientWidth;
-			// Whatever exists as a whole wraps by itself.
+			// Rows that are all in the page wrap by themselves.
 			if (width !== this.#width && !this.#isWhole) this.#remeasure();
 		});
 		this.#resize.observe(this.element);

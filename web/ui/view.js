@@ -1,4 +1,4 @@
-// What a view is, and what it gets.
+// The interface of a view, and its arguments.
 
 /**
  * @typedef {object} Context

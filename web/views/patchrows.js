@@ -37,7 +37,7 @@ const LONGEST_COMPARED = 500;
  */
 
 /**
- * What a person has opened and closed.
+ * The files and parts that a person has opened and closed.
  * @typedef {{ isSplit: boolean, closed: Set<number>, unfolded: Set<string> }} Arrangement
  */
 
