@@ -31,7 +31,7 @@ async fn audit(cluster: &Cluster, tenant: &str) -> Vec<String> {
     lines.split('|').map(str::to_owned).collect()
 }
 
-/// What was added to it since `before`.
+/// The events added since `before`.
 async fn added(cluster: &Cluster, before: usize) -> Vec<String> {
     audit(cluster, cluster.tenant.as_str())
         .await
@@ -203,7 +203,7 @@ async fn pairings_leave_their_steps_and_never_what_is_secret() {
         revoke(&alice.client, &token).await.expect(200);
     }
     let [.., second] = pair(&bot, &alice).await;
-    // Whoever may be any enforcer acts as the one whose token it is.
+    // A credential for any enforcer acts as the one whose token it is.
     revoke(&any, &second).await.expect(200);
     let by_bot = format!("by enforcer:build-bot with {its} 127.0.0.1 t");
     let by_alice = format!("by approver:alice with {hers} 127.0.0.1 t");

@@ -57,7 +57,7 @@ impl Document {
         })
     }
 
-    /// What the links point to.
+    /// The targets of the links.
     fn links(&self) -> Vec<&str> {
         self.prose()
             .flat_map(|line| line.split("](").skip(1))

@@ -39,7 +39,7 @@ async fn a_node_killed_between_commit_and_wake_delays_its_waiters_and_loses_noth
     );
     let url = doomed.await_file(&ready);
 
-    // Whatever the node says to others from now on is lost: as if it died right after each commit.
+    // From now on the node's messages to others are lost: as if it died right after each commit.
     proxy.swallow_up(true);
     let request = request_id();
     enforcer

@@ -132,7 +132,7 @@ async fn large_bodies_are_counted_by_their_size() {
         refused.header("ratelimit-policy"),
         Some("\"body\";q=400;w=400")
     );
-    // What is small goes on, and so do others.
+    // Small bodies still pass, and so do those of others.
     submit(&enforcer).await.expect(202);
     let other = cluster.enforcer("other-bot").await;
     submit_large(&other).await.expect(202);

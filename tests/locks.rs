@@ -340,7 +340,7 @@ async fn an_ack_that_meets_any_lock_is_busy_and_its_neighbours_are_written() {
     }
 }
 
-/// A table that only tells who listens where: whoever locks it delays no exchange.
+/// The table only tells who listens where, so a lock on it delays no exchange.
 #[tokio::test(flavor = "multi_thread")]
 async fn exchanges_go_on_while_the_table_of_channels_is_locked() {
     let cluster = Cluster::start(2).await;

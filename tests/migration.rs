@@ -94,7 +94,7 @@ async fn no_table_that_was_there_is_rewritten() {
     assert_eq!(database.text(rewritten).await, "");
     let kept = "select count(*) from files_before f join pg_class c using (oid) where c.relname = 'exchanges'";
     assert_eq!(database.number(kept).await, 1);
-    // What is not validated for the rows before holds for those to come.
+    // A constraint that is not validated for old rows holds for new ones.
     let wrong = sqlx::raw_sql("update exchanges set verification = 'perhaps'")
         .execute(&mut connection)
         .await;
@@ -107,7 +107,7 @@ async fn until_the_roles_are_made_again_nodes_work_and_nobody_can_remove_history
     let database = Database::empty("migrated_before_roles").await;
     let roles = Roles::make(&database, "*").await;
     let [owner, application] = ["owner", "application"].map(|role| roles.name(role));
-    // As the script of the release before left it: whoever is there may call a new function.
+    // As the script of the previous release left it: everyone may call a new function.
     database
         .run(&format!(
             "alter default privileges for role {owner} grant execute on functions to public;

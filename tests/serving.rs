@@ -66,7 +66,7 @@ async fn a_peer_that_begins_like_either_version_has_as_long_as_headers_may_take(
         // Reset rather than ended: what was sent was never read.
         assert!(matches!(ended, Ok(Ok(0) | Err(_))), "{ended:?}");
     }
-    // What comes in pieces is understood all the same.
+    // A request in pieces is understood all the same.
     let mut stream = TcpStream::connect(&address).await.unwrap();
     stream.set_nodelay(true).unwrap();
     let request = b"PATCH /livez HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
@@ -238,7 +238,8 @@ async fn a_refused_caller_that_drips_on_is_not_listened_to_for_long() {
     assert!(said.starts_with(b"HTTP/1.1 401"), "and had its answer");
 }
 
-/// What a node answers on a connection that a refused call came over: the head, until nothing more comes for a moment.
+/// A node's answer on a connection that a refused call came over: the head, until nothing more
+/// comes for a moment.
 async fn refused_over(address: &str, head: &str, parts: &[&str]) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!("POST /v1/artifacts HTTP/1.1\r\nHost: test\r\n{head}\r\n\r\n");
@@ -269,7 +270,8 @@ async fn a_refused_caller_is_told_whether_its_connection_goes_on() {
     // A body in pieces, as slow links bring them.
     let said = refused_over(&address, "Content-Length: 4", &["ab", "cd"]).await;
     assert!(goes_on(&said), "{said}");
-    // Whoever asks before it sends need not send: then nobody knows where the next request would begin.
+    // A client that asks before it sends need not send: then nobody knows where the next request
+    // would begin.
     let asks = "Expect: 100-continue\r\nContent-Length: 4";
     let said = refused_over(&address, asks, &[]).await;
     assert!(!goes_on(&said), "{said}");

@@ -18,7 +18,7 @@ struct Route<'a> {
     optional: bool,
 }
 
-/// What must be refused as `code`, made from a good text.
+/// Texts that must be refused as `code`, made from a good one.
 fn bad_texts(good: &str) -> Vec<(&'static str, Vec<u8>)> {
     let member = |text: &str| format!("{},\"x\":{text}}}", good.strip_suffix('}').unwrap());
     let deep = format!("{}{}", "[".repeat(64), "]".repeat(64));

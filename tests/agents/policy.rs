@@ -1,4 +1,4 @@
-//! What need not be asked, and what is asked or denied whatever a policy says.
+//! Calls that pass without a question, and calls that are asked or denied under any policy.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ fn call(agent: Agent, tool: &str, input: &Value) -> HookEvent {
 pub enum Is {
     Free,
     Asked,
-    /// Whatever was granted.
+    /// Even if it was granted.
     AlwaysAsked,
     Denied,
 }

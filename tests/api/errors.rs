@@ -45,7 +45,7 @@ fn too_large(pointer: &'static str, limit: usize) -> Error {
     Error::PayloadTooLarge { pointer, limit }
 }
 
-/// What stands for the placeholders of the catalogue.
+/// The values of the catalogue's placeholders.
 const VALUES: [(&str, &str); 11] = [
     ("role", "an enforcer"),
     ("rate", "submissions"),

@@ -33,7 +33,7 @@ fn blocks(page: &str, attribute: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What stands between the tags of the only element of this name.
+/// The text between the tags of the only element of this name.
 fn only<'p>(page: &'p str, tag: &str) -> &'p str {
     let parts: Vec<_> = page.split(&format!("<{tag}>")).collect();
     assert_eq!(parts.len(), 2, "{tag}");
@@ -74,7 +74,7 @@ fn stands_alone(page: &Answer) {
         assert!(!text.contains(banned), "{banned}");
     }
     assert!(page.text.contains("prefers-color-scheme: dark"));
-    // What is opened is closed.
+    // Every tag that is opened is closed.
     for tag in [
         "table", "section", "h2", "h3", "p", "pre", "code", "tr", "td", "div", "main", "details",
         "summary", "form", "label", "textarea", "ul", "li", "a",

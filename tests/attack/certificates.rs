@@ -119,7 +119,7 @@ async fn binding_the_public_thumbprint_of_another_tenants_certificate() {
     let body = json!({ "role": "enforcer", "kind": "certificate", "thumbprint": thumbprint });
     let answer = site.administers(&site.hostile, CREDENTIALS, &body).await;
     answer.refused_at(400, "VALIDATION", "/thumbprint");
-    // What waits for a certificate takes nobody's.
+    // A credential that waits for its certificate takes nobody's.
     for _ in 0..3 {
         site.pending(&site.hostile).await;
     }

@@ -11,7 +11,7 @@ use crate::support::{Cluster, http};
 #[test]
 fn a_node_finds_no_password_of_the_owner_or_the_superuser() {
     let directory = tempfile::tempdir().unwrap();
-    // What an earlier version left there.
+    // A file of an earlier version.
     let old = directory.path().join("gateway/owner-url");
     std::fs::create_dir(directory.path().join("gateway")).unwrap();
     std::fs::write(&old, "postgres://countersign_owner:old@postgres").unwrap();
@@ -20,7 +20,7 @@ fn a_node_finds_no_password_of_the_owner_or_the_superuser() {
 
     let secret = |path: &str| std::fs::read_to_string(directory.path().join(path)).unwrap();
     let passwords = ["database/owner", "database/superuser"].map(secret);
-    // Who has them, by what is mounted.
+    // The holders of the passwords, by their mounts.
     let mut holders = Vec::new();
     for (name, service) in services() {
         let mut seen = String::new();

@@ -35,7 +35,7 @@ async fn hello(cluster: &Cluster, enforcer: &Enforcer, label: &str) {
     );
 }
 
-/// What a new request of this enforcer is labelled as, wherever the approver sees it.
+/// The label of a new request of this enforcer, in every place where the approver sees it.
 async fn shown(cluster: &Cluster, enforcer: &Enforcer, approver: &Approver) -> Value {
     let request = request_id();
     enforcer
@@ -55,7 +55,7 @@ async fn shown(cluster: &Cluster, enforcer: &Enforcer, approver: &Approver) -> V
     let mut stream = Stream::connect(url, "approvers", &approver.id, key, None)
         .await
         .unwrap();
-    // What is offered once more is read by another statement.
+    // A second offer is read by another statement.
     let mut offered = 0;
     while offered < 2 {
         let (_, pushed) = stream.expect().await;
@@ -95,7 +95,7 @@ async fn hello_does_not_change_the_label_that_two_agreed_on() {
         Value::Null,
         "its last pairing's"
     );
-    // What still waits after a revocation cannot be renamed either.
+    // A request that still waits after a revocation cannot be renamed either.
     let revoked = json!({ "routingToken": token });
     let revoked = alice.client.post("/v1/pairing/revoke", &revoked).await;
     revoked.expect(200);

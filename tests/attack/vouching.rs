@@ -221,7 +221,7 @@ async fn a_stranger_reads_nobodys_keys() {
     any.get(KEYS).await.expect(200);
     let unknown = any.get(&KEYS.replace("alice", "nobody")).await;
     unknown.refused(404, "NOT_FOUND");
-    // What was revoked is shown as such.
+    // A revoked key is shown as such.
     cluster
         .admin()
         .await

@@ -1,5 +1,6 @@
-//! How load is made: as fast as answers come, or on a timetable that does not wait for them. What is on a timetable is
-//! timed from when it was due, not from when it could be sent: a stall counts for everyone it delayed.
+//! How load is made: as fast as answers come, or on a timetable that does not wait for them. A call
+//! on a timetable is timed from when it was due, not from when it could be sent: a stall counts for
+//! everyone it delayed.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -12,7 +13,7 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::time::{Instant, sleep_until};
 
-/// What is left out at the beginning: connections, caches and plans warm up.
+/// Left out at the beginning: connections, caches and plans warm up.
 pub const WARM_UP: Duration = Duration::from_secs(4);
 
 /// Runs `lanes` loops side by side until the time is up, and tells how many turns a second they made. Meanwhile the
@@ -66,7 +67,6 @@ pub struct Timetable {
 }
 
 impl Timetable {
-    /// So many a second, for so long.
     pub fn new(a_second: f64, seconds: u64) -> Self {
         let every = Duration::from_secs_f64(1.0 / a_second);
         let count = Duration::from_secs(seconds).as_nanos() / every.as_nanos();
@@ -119,7 +119,7 @@ impl Latencies {
         Self(all)
     }
 
-    /// What so many in a thousand do not exceed.
+    /// The value that `per_mille` in a thousand do not exceed.
     pub fn quantile(&self, per_mille: usize) -> f64 {
         let at = (self.0.len() * per_mille / 1_000).min(self.0.len().saturating_sub(1));
         self.0.get(at).copied().unwrap_or(f64::NAN)

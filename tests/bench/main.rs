@@ -27,7 +27,7 @@ use self::postgres::Postgres;
 use self::report::{Report, Target};
 use self::submissions::CONNECTIONS;
 
-/// What a part of the run needs.
+/// Needed by each part of the run.
 struct Bench {
     postgres: Postgres,
     report: Report,
@@ -114,7 +114,7 @@ impl Bench {
         Running::start(self.postgres.database().await?, count, settings).await
     }
 
-    /// What pgbench makes of a script, in transactions per second.
+    /// The rate of a script in pgbench, in transactions per second.
     async fn pgbench(&self, script: &str) -> anyhow::Result<f64> {
         let Self {
             postgres, seconds, ..

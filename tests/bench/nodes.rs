@@ -44,7 +44,7 @@ pub struct Nodes {
     pub tenant: String,
 }
 
-/// What a caller is called by.
+/// A caller's key.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Key {

@@ -30,7 +30,7 @@ const SUBMITTERS: usize = 8;
 /// How long the last push may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs on a thread of its own: whoever stamps what arrives has no other work meanwhile.
+/// Runs on a thread of its own: the one that stamps arrivals has no other work meanwhile.
 async fn apart<T, F>(work: impl FnOnce() -> F + Send + 'static) -> anyhow::Result<T>
 where
     T: Send + 'static,

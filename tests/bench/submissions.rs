@@ -12,7 +12,7 @@ pub const CONNECTIONS: usize = 64;
 const APPROVERS: usize = 500;
 /// The usual artifact.
 const USUAL: usize = 2 << 10;
-/// What else is submitted.
+/// The other sizes.
 const SIZES: [(&str, usize); 4] = [
     ("1 KiB", 1 << 10),
     ("16 KiB", 16 << 10),
@@ -21,7 +21,7 @@ const SIZES: [(&str, usize); 4] = [
 ];
 const HASH: &str = "8e326e1f69e5859a3b5b12965f06b5829f09b12d1748aa2fddb609fb44f831c1";
 
-/// What is submitted, but for the id and the approver.
+/// The submission, but for the id and the approver.
 #[derive(Clone)]
 pub struct Artifact {
     created_at: String,

@@ -1,5 +1,6 @@
-//! What telemetry costs: durable submissions on a node that is scraped and sends to a collector, against one that does
-//! neither and so records nothing. Every call is traced, which is the default.
+//! The cost of telemetry: durable submissions on a node that is scraped and sends to a collector,
+//! against one that does neither and so records nothing. Every call is traced, which is the
+//! default.
 
 use std::time::Duration;
 

@@ -24,7 +24,7 @@ fn driver() -> &'static Driver {
         let mut process = Command::new("sh")
             .args(["-c", "\"$@\" & cat >/dev/null; kill $!; wait", "sh"])
             .args(["chromedriver", "--port=0"])
-            // What is not in the profile, such as reports of crashes, is not for the home of whoever runs the tests.
+            // Files outside the profile, such as crash reports, must not end up in the user's home.
             .env("HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/chromium"))
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("XDG_CACHE_HOME")
@@ -40,7 +40,7 @@ fn driver() -> &'static Driver {
             Some(port.trim_end_matches('.').to_owned())
         });
         let port = port.expect("chromedriver, of the package chromium-driver, starts");
-        // What else it says is read, so that it never waits for a reader.
+        // Reads the rest of the output, so that the driver never blocks on it.
         std::thread::spawn(move || lines.for_each(drop));
         Driver {
             url: format!("http://127.0.0.1:{port}"),

@@ -83,7 +83,8 @@ async fn firefox_joins_pairs_approves_and_rejects() {
     page.close().await;
 }
 
-/// What Firefox calls its push service: it subscribes over a WebSocket, and gets messages there as they were posted.
+/// The push service, as Firefox calls it: Firefox subscribes over a WebSocket, and gets messages
+/// there as they were posted.
 struct PushService {
     socket: String,
 }
@@ -165,7 +166,7 @@ async fn serve_firefox(
 async fn firefox_is_told_that_a_request_waits() {
     let service = PushService::start().await;
     let settings = [
-        // What automation recommends would turn push off.
+        // The settings that automation recommends would turn push off.
         ("remote.prefs.recommended", json!(false)),
         ("dom.push.serverURL", json!(service.socket)),
         ("dom.push.testing.allowInsecureServerURL", json!(true)),

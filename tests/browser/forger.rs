@@ -75,7 +75,7 @@ impl Forger {
         self.enforcer.submit(id, "alice", body).await.expect(202);
     }
 
-    /// What is said about an honest request.
+    /// The plain members of an honest request.
     pub fn said() -> Value {
         json!({
             "requestId": request_id(), "artifactType": "command.review", "artifactHash": "0".repeat(64),

@@ -1,4 +1,5 @@
-//! What a browser keeps: keys that nobody can take out, decisions that can be verified elsewhere, and nothing after logging out.
+//! The browser's storage: keys that nobody can take out, decisions that can be verified elsewhere,
+//! and nothing after logging out.
 
 use serde_json::{Value, json};
 
@@ -33,7 +34,7 @@ const KEYS: &str = "
     }
     return secret.sort((one, other) => one.algorithm.localeCompare(other.algorithm));";
 
-/// What is left of a profile.
+/// The remains of a profile.
 const LEFT: &str = "
     const cached = [];
     for (const name of await caches.keys()) {

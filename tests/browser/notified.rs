@@ -29,7 +29,7 @@ const PUSH_MANAGER: &str = "
         return subscription();
     };";
 
-/// What the service worker has shown.
+/// The notifications that the service worker has shown.
 pub const SHOWN: &str = "
     return navigator.serviceWorker.ready
         .then((registration) => registration.getNotifications())

@@ -157,7 +157,7 @@ impl Page {
         self.eventually(what, holds).await
     }
 
-    /// What stands beside this name in a list of facts.
+    /// The value of this name in a list of facts.
     pub async fn fact(&self, name: &str) -> String {
         let script = format!(
             "return [...document.querySelectorAll('dt')].find((one) => one.innerText === '{name}')?.nextElementSibling.innerText ?? null"

@@ -19,7 +19,7 @@ struct Album {
 }
 
 impl Album {
-    /// What is shown now, in all sizes and colours.
+    /// Keeps the current view in all sizes and colours.
     async fn keep(&self, name: &str) {
         for (size, width, height) in [("phone", 390, 844), ("desktop", 1280, 900)] {
             let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == "phone" });

@@ -1,6 +1,7 @@
-//! What these tests need of the `WebDriver` protocol, over the HTTP client that the other tests use. The crates for it do not fit. `thirtyfour` switches
-//! on `preserve_order` of `serde_json`, so that every test would run another program than the one we ship. `fantoccini` needs a crate
-//! under the MPL, which `deny.toml` does not allow.
+//! The part of the `WebDriver` protocol that these tests need, over the HTTP client that the other
+//! tests use. The crates for it do not fit. `thirtyfour` switches on `preserve_order` of
+//! `serde_json`, so that every test would run another program than the one we ship. `fantoccini`
+//! needs a crate under the MPL, which `deny.toml` does not allow.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -47,7 +48,7 @@ struct Driver {
     id: String,
 }
 
-/// What the driver refused, and why.
+/// The driver's refusal, and its reason.
 pub struct Fault {
     pub code: String,
     pub message: String,
@@ -194,7 +195,7 @@ impl Session {
         self.post("/goog/cdp/execute", body).await.unwrap()
     }
 
-    /// What the console has said since this was last asked; Firefox does not tell.
+    /// The console's messages since the last call; Firefox does not tell.
     pub async fn console(&self) -> Vec<Value> {
         if matches!(self.link, Link::Firefox(_)) {
             return Vec::new();

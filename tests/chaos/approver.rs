@@ -29,9 +29,9 @@ pub struct Approver {
     clients: Arc<Clients>,
     /// Where frames go, if its channel is a socket.
     socket: Option<mpsc::UnboundedSender<Value>>,
-    /// Who waits for the answer to a frame, by its id.
+    /// Calls that wait for the answer to a frame, by its id.
     answers: Mutex<HashMap<String, oneshot::Sender<Value>>>,
-    /// What it has decided or left alone; repeats are dropped.
+    /// Exchanges that it has decided or left alone; repeats are dropped.
     seen: Mutex<HashSet<usize>>,
 }
 

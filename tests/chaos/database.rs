@@ -17,7 +17,7 @@ pub const COMMIT: &str = "select pg_logical_emit_message(true, 'chaos', '')";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Database {
-    /// Who runs the servers, if not we. It ends before their files are gone.
+    /// Runs the servers, if we do not. It ends before their files are gone.
     pub patroni: Option<Patroni>,
     servers: [Server; 2],
     /// Which of them is the primary.

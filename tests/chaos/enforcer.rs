@@ -20,7 +20,7 @@ const SHORT_LIFE: i64 = 3;
 /// A client that would wait longer asks again.
 const WAIT: u64 = 20;
 
-/// Who waits for what of an exchange.
+/// Those who wait for events of an exchange.
 #[derive(Default)]
 struct Waiting {
     told: Option<oneshot::Sender<()>>,

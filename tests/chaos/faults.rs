@@ -54,13 +54,13 @@ pub const FAULTS: &[(&str, &str)] = &[
     ("failover", "the primary is killed, the standby promoted"),
 ];
 
-/// What is asked of the service under a fault.
+/// The service's target under a fault.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     None,
-    /// Service is back so soon after the fault's end.
+    /// Service is back within this time after the fault's end.
     BackAfterEnd(Duration),
-    /// Service is back so soon after the fault's beginning.
+    /// Service is back within this time after the fault's beginning.
     BackAfterBegin(Duration),
     /// The p99 of calls through these entrances stays within three times that of the calm phase.
     Unaffected([bool; COUNT + 1]),

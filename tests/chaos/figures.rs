@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::nodes::COUNT;
 use super::record::{Outcome, Record, Sample};
 
-/// What a call counts as that failed: worse than any that was answered.
+/// The time that a failed call counts as: worse than any that was answered.
 const FAILED: Duration = Duration::from_secs(10);
 /// How long calls must be as in the calm phase to count as normal again.
 const STEADY: Duration = Duration::from_secs(2);

@@ -86,7 +86,7 @@ fn main() -> anyhow::Result<ExitCode> {
         .enable_all()
         .build()?;
     let well = runtime.block_on(run(&options))?;
-    // What still waits for somebody need not be waited for.
+    // Tasks that still wait are abandoned.
     runtime.shutdown_background();
     Ok(if well {
         ExitCode::SUCCESS

@@ -39,7 +39,7 @@ pub struct Options {
     /// Keep the logs of nodes and servers in this directory.
     #[arg(long)]
     pub logs: Option<std::path::PathBuf>,
-    /// What `cargo bench` adds.
+    /// Added by `cargo bench`.
     #[arg(long, hide = true)]
     bench: bool,
 }

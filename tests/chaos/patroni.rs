@@ -72,7 +72,7 @@ impl Patroni {
             etcd: etcd(programs, directory, clients, peers)?,
             _proxy: haproxy(directory, "haproxy-postgres", &proxy, &[])?,
         };
-        // Whoever is first initialises the cluster.
+        // The first one initialises the cluster.
         patroni.agent_mut(0).start(programs)?;
         patroni.elects(&[0]).await?;
         patroni.agent_mut(1).start(programs)?;

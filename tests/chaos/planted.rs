@@ -208,7 +208,7 @@ const IN_TRIAL: [(&str, TrialChange, Rule); 5] = [
     ),
 ];
 
-/// What an enforcer was told about the exchange that is tampered with.
+/// The decision that an enforcer was told about the exchange that is tampered with.
 struct Delivery {
     message: Uuid,
     decision: Decision,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::check::Violation;
 
-/// What is known about one fault.
+/// The figures of one fault.
 #[derive(Default)]
 pub struct Line {
     pub fault: String,

@@ -143,7 +143,7 @@ impl Server {
         Ok(())
     }
 
-    /// Starts it and waits until it answers. What a crash left behind may stop it at first.
+    /// Starts it and waits until it answers. Remains of a crash may stop it at first.
     pub async fn start(&mut self) -> anyhow::Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {

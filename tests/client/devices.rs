@@ -73,7 +73,7 @@ async fn a_second_device_is_endorsed_decides_and_is_revoked() {
     let (enforcer, outcome) = asked.end().await;
     assert_eq!(outcome.unwrap().approval.device, phone.device_id());
 
-    // Whoever knows the laptop alone can verify it, by the statements in the record.
+    // A verifier that knows the laptop alone can verify it, by the statements in the record.
     let read = DecisionRecord::parse(record.to_text().unwrap().as_bytes()).unwrap();
     let own = vec![laptop.bundle().clone()];
     let (tenant, id) = (world.cluster.tenant.clone(), laptop.id().clone());

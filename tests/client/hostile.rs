@@ -116,7 +116,7 @@ async fn an_item_that_was_changed_on_the_way_cannot_be_approved() {
             "{what}: {refused}"
         );
     }
-    // What the gateway says beside it changes nothing.
+    // The gateway's words beside it change nothing.
     let liar = lying_inbox(&node, |item| {
         item["body"]["enforcerLabel"] = "your bank".into();
         item["body"]["metadata"] = json!({ "x": 1 });

@@ -187,7 +187,7 @@ async fn what_was_ended_on_a_device_comes_back_only_with_a_new_pairing() {
     assert!(phone.unpair("bot").await.unwrap());
     let pairings = client.get("/v1/pairings").await.expect(200).json();
     assert_eq!(pairings["items"], json!([]), "for the enforcer too");
-    // What the laptop still knows, it cannot publish any more, whether it tries or not.
+    // The laptop still knows the pairing, and can no longer publish it.
     laptop.share_enforcers().await.unwrap();
     let listed = client.get(&path).await.expect(200).json();
     assert_eq!(listed["introductions"], json!([]));

@@ -222,7 +222,7 @@ impl Asking {
         self.waiting.abort();
     }
 
-    /// What the enforcer got.
+    /// The enforcer's result.
     pub async fn end(self) -> (Enforcer, Result<AcceptedApproval, ApprovalDenial>) {
         let ended = tokio::time::timeout(PATIENCE, self.waiting).await;
         ended.expect("a decision").unwrap()

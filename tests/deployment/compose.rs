@@ -26,7 +26,7 @@ pub fn services() -> Map<String, Value> {
     services.as_object().unwrap().clone()
 }
 
-/// What a service mounts: where from, if that has a name, and where to.
+/// A service's mounts: where from, if that has a name, and where to.
 pub fn mounts(service: &Value) -> Vec<(String, String)> {
     let volumes = service["volumes"].as_array();
     let mounts = volumes.into_iter().flatten().map(|volume| {

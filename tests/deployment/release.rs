@@ -1,4 +1,5 @@
-//! What a release is made of: images pinned by digest, actions by commit, as few rights as possible, signatures over digests.
+//! The parts of a release: images pinned by digest, actions by commit, as few rights as possible,
+//! signatures over digests.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
@@ -142,7 +143,7 @@ fn a_release_has_no_more_rights_than_it_needs() {
     // A tag of a version, and nothing that a stranger can cause.
     let tag = json!({ "push": { "tags": ["v[0-9]+.[0-9]+.[0-9]+"] } });
     assert_eq!(workflow["on"], tag);
-    // What a step runs finds no token in the checkout.
+    // Commands of a step find no token in the checkout.
     for (name, job) in jobs {
         let steps = job["steps"].as_array().unwrap();
         let uses = |step: &&Value, action| {

@@ -235,7 +235,7 @@ async fn a_network_that_drops_everything_means_503_in_time_and_soon_afterwards_a
     assert_eq!(approver.inbox_ids().await, [request]);
 }
 
-/// What `/readyz` says, and how long it took to say so.
+/// The answer of `/readyz`, and how long it took.
 async fn timed(client: &Client) -> (u16, Duration) {
     let asked = Instant::now();
     let status = client.get("/readyz").await.status;

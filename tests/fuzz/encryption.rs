@@ -1,5 +1,5 @@
-//! What is checked of arbitrary bundles and ciphertexts: each reading ends, never panics, has one spelling, and nothing that
-//! was not made with the keys is ever opened, followed or accepted.
+//! Checks of arbitrary bundles and ciphertexts: each reading ends, never panics, has one spelling,
+//! and nothing that was not made with the keys is ever opened, followed or accepted.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

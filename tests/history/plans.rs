@@ -1,5 +1,5 @@
-//! What a question costs does not grow with what it is not about: a tenant and a time are found by an index, through the
-//! views and behind row-level security.
+//! The cost of a question does not grow with unrelated rows: a tenant and a time are found by an
+//! index, through the views and behind row-level security.
 
 use serde_json::Value;
 

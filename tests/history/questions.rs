@@ -56,7 +56,7 @@ pub fn questions() -> BTreeMap<&'static str, &'static str> {
     questions
 }
 
-/// What a question brings, row by row, with times and numbers in whole seconds.
+/// The rows of a question, with times and numbers in whole seconds.
 async fn ask(reader: &mut PgConnection, sql: &str, tenant: &str, request: &str) -> Vec<Value> {
     let sql = sql
         .replace(":'tenant'", &format!("'{tenant}'"))
@@ -85,7 +85,7 @@ fn pick(rows: &[Value], members: &str) -> Value {
     rows.iter().map(row).collect()
 }
 
-/// What was done, by a name for each.
+/// Past exchanges, each by a name.
 struct Past {
     cluster: Cluster,
     roles: Roles,

@@ -162,7 +162,7 @@ async fn what_is_not_one_strict_envelope_around_a_decision_is_no_decision() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_envelope_says_beside_the_decision_changes_nothing() {
     let scene = Scene::start().await;
-    // Whatever the envelope claims, the rejection inside it stands.
+    // The rejection inside stands against any claim of the envelope.
     for (name, value) in [
         ("requestId", json!("01J2V8V3K6B2Z9X6G1V7Y2QK8H")),
         ("trace", json!({ "verified": true, "decision": "approve" })),

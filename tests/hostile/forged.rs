@@ -130,7 +130,6 @@ async fn only_a_device_in_force_decides() {
     scene.program_denied(case).await;
 }
 
-/// What the laptop itself signs, but not about this.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_device_signed_about_something_else_is_not_taken_for_this() {
     let scene = Scene::start().await;

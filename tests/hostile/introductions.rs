@@ -28,7 +28,7 @@ fn key() -> EncryptionKey {
     keys.encryption_key()
 }
 
-/// What one case shows: introductions, and statements about devices if they differ.
+/// One case: introductions, and statements about devices if they differ.
 struct Shown {
     what: &'static str,
     introductions: Vec<Value>,

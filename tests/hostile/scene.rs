@@ -174,7 +174,7 @@ impl Scene {
         self.world.file("bot").update(update).unwrap();
     }
 
-    /// What the enforcer remembers of its approver from now on.
+    /// Changes the enforcer's record of its approver.
     pub fn remember(&mut self, change: impl FnOnce(&mut ApproverRecord)) {
         change(&mut self.profile.enforcer.as_mut().unwrap().approvers[0]);
     }

@@ -71,7 +71,7 @@ pub struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// What the user has configured before our hook is installed.
+    /// The user's own configuration, from before our hook is installed.
     pub fn configure(&self) -> anyhow::Result<()> {
         let server = std::env::current_exe()?;
         let server = server.to_str().context("a path that is no text")?;
@@ -133,7 +133,7 @@ impl Setting<'_> {
         Ok(std::fs::write(file, text)?)
     }
 
-    /// A program with the agent's environment, and nothing of whoever runs this.
+    /// A program with the agent's environment, and nothing of the user's.
     pub fn environment(&self, program: &Path) -> anyhow::Result<Command> {
         let mut command = Command::new(program);
         let own = self.programs.join("node_modules/.bin");
@@ -171,7 +171,7 @@ impl Setting<'_> {
                 .env("ENABLE_TOOL_SEARCH", "false")
                 .args(["-p", prompt, "--model", "claude-sonnet-4-5", "--mcp-config"])
                 .arg(self.home.join("mcp.json"))
-                // What would skip all questions is refused to root.
+                // The option that skips all questions is refused to root.
                 .args(["--allowedTools", "Bash Read Edit mcp__files__write"]),
             Agent::Codex => command
                 .env("LOOPBACK_KEY", "none")
@@ -205,7 +205,7 @@ impl Setting<'_> {
         Ok(command)
     }
 
-    /// What the model calls.
+    /// The model's calls.
     pub fn calls(&self, tool: Tool) -> Vec<Call> {
         let file = tool.file(self.project);
         let shell = |name: &str, member: &str| {

@@ -195,7 +195,7 @@ impl Stage {
             ended = timeout(PATIENCE, agent.wait()) => ended,
             failed = self.attend(case, tool, group, &mut asked) => return Err(failed),
         };
-        // Whatever it has left behind.
+        // Processes that it has left behind.
         if let Some(group) = group {
             let _gone = killpg(group, Signal::SIGKILL);
         }

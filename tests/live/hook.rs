@@ -10,14 +10,14 @@ use nix::unistd::Pid;
 
 /// The deadline that `install` configures; the script makes it shorter.
 const CONFIGURED: &str = "9m";
-/// Whatever runs a hook on behalf of an agent.
+/// Programs that run a hook on behalf of an agent.
 const GUARDS: [&str; 4] = ["bash", "dash", "sh", "timeout"];
 
 pub struct Hook {
     directory: PathBuf,
 }
 
-/// What the script does before it becomes the hook.
+/// The script's actions before it becomes the hook.
 #[derive(Clone, Copy)]
 pub struct Conditions {
     /// The hook's own deadline, in seconds.

@@ -63,7 +63,7 @@ impl Model {
         };
     }
 
-    /// What it was told of its calls, in order.
+    /// The results of its calls, in order.
     pub fn told(&self) -> Vec<String> {
         lock(&self.play).told.clone()
     }

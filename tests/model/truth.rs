@@ -27,7 +27,7 @@ pub struct Exchange {
     /// Refreshes that were queued, and whether the last one still waits.
     pub refreshes: usize,
     pub refresh_waits: bool,
-    /// What the history must hold, expiry aside.
+    /// The expected history, expiry aside.
     pub events: Vec<String>,
 }
 

@@ -61,7 +61,7 @@ pub fn says(status: u16) -> Says {
 #[derive(Default)]
 struct Kept {
     sent: Vec<Sent>,
-    /// What a path answers next; the last one stays.
+    /// The next answers of a path; the last one stays.
     answers: HashMap<String, VecDeque<Says>>,
 }
 

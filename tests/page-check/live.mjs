@@ -161,7 +161,7 @@ async function callsOf(device) {
 
 async function hidden(second) {
 	await see(second, "hidden");
-	// What was under way may end.
+	// Calls under way may end.
 	await new Promise((resolve) => setTimeout(resolve, 1_000));
 	return callsOf(second);
 }

@@ -71,7 +71,10 @@ export async function lookWith(tools, pictures, found) {
 	};
 }
 
-/** Two frames, since the first one may still be that of the size before, and the end of transitions. What turns for ever is let turn. */
+/**
+ * Two frames, since the first one may still be that of the size before, and the end of transitions.
+ * Endless animations are not waited for.
+ */
 function settled(page) {
 	return page.evaluate(async () => {
 		await new Promise((resolve) =>

@@ -26,7 +26,7 @@ if (unknown.length > 0)
 		`--only: ${unknown.join(", ")}: not one of ${PARTS.join(", ")}`,
 	);
 
-/** What is wrong, one line each. @type {string[]} */
+/** The problems, one line each. @type {string[]} */
 const found = [];
 const tools = new URL(`${options.tools}/`, `file://${process.cwd()}/`).pathname;
 const gateway = await Gateway.start(which(options.binary));

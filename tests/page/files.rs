@@ -14,7 +14,7 @@ fn text(name: &str) -> String {
     String::from_utf8(file.content.to_vec()).unwrap()
 }
 
-/// What `link` means in the file of this name.
+/// Resolves `link` in the file of this name.
 fn resolved(from: &str, link: &str) -> String {
     let mut parts: Vec<_> = from.split('/').collect();
     parts.pop();

@@ -1,4 +1,4 @@
-//! What is stored, what is logged, and the secret that the nodes share.
+//! Storage and logs of pairing, and the secret that the nodes share.
 
 use std::fmt::Write as _;
 use std::fs::File;

@@ -1,5 +1,5 @@
-//! What an exchange costs does not grow with what came before it, nor with what waits beside it: told by the rows that the
-//! database says it has read.
+//! The cost of an exchange does not grow with earlier ones, nor with those that wait beside it:
+//! told by the rows that the database says it has read.
 
 use std::time::Duration;
 

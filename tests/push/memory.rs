@@ -1,4 +1,4 @@
-//! What a channel costs once it has carried something large: no more than before.
+//! The memory of a channel that has carried something large: no more than before.
 
 use countersign::store::credential::RoleName;
 use serde_json::json;

@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const KEPT: i64 = 3_000;
 /// Rows of one table that a few rounds may read.
 const MOST_READ: i64 = 300;
-/// What is forgotten by its age.
+/// Tables whose rows are deleted by age.
 const TABLES: [&str; 7] = [
     "exchanges",
     "prompts",
@@ -90,7 +90,7 @@ async fn a_round_reads_what_is_due_and_not_what_is_kept() {
     })
     .await;
     fill(&cluster, KEPT, "1 hour", "1 day").await;
-    // As the database does by itself, within a minute. What was read before it is not counted.
+    // As the database does by itself, within a minute. Rows read before it are not counted.
     cluster.database.run("analyze").await;
     for rounds in 1..=2 {
         cluster.database.run("select pg_stat_reset()").await;
@@ -229,7 +229,7 @@ async fn one_node_forgets_for_all_and_another_takes_over_when_its_lease_ends() {
         })
         .await;
     };
-    // What had begun before is over.
+    // Rounds that had begun before are over.
     several().await;
     an_old_prompt(&cluster).await;
     several().await;

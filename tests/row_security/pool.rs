@@ -1,4 +1,4 @@
-//! What the pool tells its connections: whom they are for, every time, and to nobody else.
+//! The pool tells its connections whom they are for: every time, and nobody else.
 
 use std::time::Duration;
 

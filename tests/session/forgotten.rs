@@ -1,4 +1,4 @@
-//! What is forgotten, and when.
+//! The deletion of sessions.
 
 use std::time::Duration;
 

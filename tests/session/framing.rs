@@ -88,7 +88,7 @@ async fn an_envelope_must_say_what_it_carries() {
                 .refused_at(400, "VALIDATION", "/eventType");
         }
     }
-    // Whatever else is missing, a bare object that is no event is told that.
+    // A bare object that is no event is told so, no matter what else is missing.
     for nothing in [
         json!({}),
         json!({ "state": "idle" }),

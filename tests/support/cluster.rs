@@ -27,7 +27,7 @@ use super::until;
 
 /// The operator's key in every test.
 pub const OPERATOR_KEY: &str = "operator-key-of-the-tests-0123456789abcdef";
-/// What the nodes of every test share.
+/// The secret of all nodes in tests.
 pub const CLUSTER_SECRET: &str = "cluster-secret-of-the-tests-0123456789abcdef";
 
 /// One node.

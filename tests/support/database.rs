@@ -237,7 +237,8 @@ impl Database {
         connection
     }
 
-    /// A transaction of the test's own that holds up whoever writes a row of this table, in the middle of the statement.
+    /// A transaction of the test's own that holds up every writer of this table, in the middle of
+    /// the statement.
     pub async fn holding_writes(&self, table: &str) -> PgConnection {
         let hold = format!(
             "create function hold_up() returns trigger language plpgsql

@@ -146,7 +146,7 @@ impl Fleet {
     }
 }
 
-/// Set when dropped: a test that fails also stops whoever kills or restarts its nodes.
+/// Set when dropped: a test that fails also stops the tasks that kill or restart its nodes.
 pub struct Finally(pub Arc<AtomicBool>);
 
 impl Drop for Finally {

@@ -34,7 +34,7 @@ pub fn major_version() -> u32 {
 pub struct Balancer {
     /// Where it serves, with TLS.
     pub url: String,
-    /// Who signed its certificate.
+    /// The signer of its certificate.
     pub authority: Arc<Authority>,
     names: Arc<Names>,
     own: SocketAddr,
@@ -145,7 +145,7 @@ impl Drop for Balancer {
     }
 }
 
-/// What it says is of interest to those who asked for logs.
+/// Its output, shown only if logs are asked for.
 fn heard() -> Stdio {
     match std::env::var_os("TEST_LOG") {
         Some(_) => Stdio::inherit(),

@@ -1,5 +1,5 @@
-//! What nodes of this process log, kept for a test to read. The test runs on one thread, so that the subscriber of that thread
-//! gets all of it.
+//! The log of nodes of this process, kept for a test to read. The test runs on one thread, so that
+//! the subscriber of that thread gets all of it.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-//! What the tests share: a private PostgreSQL, clusters of nodes on databases of their own, clients typed by role, and
-//! the messages they send.
+//! Shared by the tests: a private PostgreSQL, clusters of nodes on databases of their own, clients
+//! typed by role, and the messages they send.
 
 pub mod answer;
 pub mod client;

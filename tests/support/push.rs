@@ -293,9 +293,9 @@ pub struct Persistent {
     last_event: Option<String>,
     attempts: u32,
     turn: usize,
-    /// What it has seen: repeats are dropped.
+    /// Messages that it has seen: repeats are dropped.
     seen: HashSet<String>,
-    /// What the gateway has confirmed: none of it may ever come again.
+    /// Messages whose acknowledgement the gateway has confirmed: none of them may ever come again.
     acked: HashSet<String>,
 }
 

@@ -26,7 +26,7 @@ fn programs() -> &'static str {
 /// An owner, an application and a reader, in one database.
 pub struct Roles {
     database: Database,
-    /// Who runs the script.
+    /// The user that runs the script.
     administrator: String,
     number: usize,
 }

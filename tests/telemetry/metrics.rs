@@ -160,7 +160,7 @@ async fn figures_on_three_nodes_are_those_of_the_traffic() {
     .await;
 }
 
-/// What holds of any node that is well.
+/// Invariants of any healthy node.
 fn assert_sane(scrape: &Scrape) {
     let gauge = |name: &str| scrape.value(name, &[]);
     assert!((gauge("countersign_wake_healthy") - 1.0).abs() < 0.1);

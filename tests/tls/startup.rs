@@ -1,4 +1,5 @@
-//! What a user meets on the command line: refusals that say what to set, health through TLS, keys of every kind.
+//! A user's view of the command line: refusals that say what to set, health through TLS, keys of
+//! every kind.
 
 use std::path::Path;
 use std::process::Command;

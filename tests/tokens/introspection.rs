@@ -216,7 +216,7 @@ async fn many_who_present_one_token_ask_once_and_many_tokens_ask_64_at_a_time() 
         answer.expect(200);
     }
     assert_eq!(provider.asked(), 1);
-    // Whoever asked first may be gone before the answer is there.
+    // The first caller may be gone before the answer is there.
     provider.know("left", Says::Late(Duration::from_millis(500), good.clone()));
     let left = tokio::time::timeout(Duration::from_millis(100), call("left".into())).await;
     assert!(left.is_err(), "it hung up");

@@ -47,7 +47,7 @@ pub struct Scene {
     _directory: TempDir,
 }
 
-/// What the program prints when it is given these arguments, as JSON.
+/// The program's output with these arguments, as JSON.
 async fn printed(database: &Database, arguments: &[&str]) -> anyhow::Result<Value> {
     let output = Command::new(env!("CARGO_BIN_EXE_countersign"))
         .args(["--database-url", &database.url])
