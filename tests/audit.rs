@@ -1,5 +1,5 @@
-//! The audit: every action on tenants, credentials, keys, pairings and pending exchanges leaves a row that says who, what,
-//! when and from where; what is refused or changes nothing leaves none.
+//! The audit: every action on tenants, credentials, keys, pairings and pending exchanges leaves a
+//! row that says who, what, when and from where; what is refused or changes nothing leaves none.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ fn credential(client: &Client) -> String {
     client.key().split('_').nth(1).expect("an id").to_owned()
 }
 
-/// Everything in the audit of a tenant, as SQL users see it, from the test's own tenant and credentials on.
+/// Everything in the audit of a tenant, as SQL users see it, from the test's own tenant and
+/// credentials on.
 async fn audit(cluster: &Cluster, tenant: &str) -> Vec<String> {
     let sql = format!(
         "select coalesce(string_agg(concat_ws(' ', action, subject, 'by', actor, coalesce('with ' || principal, '-'),

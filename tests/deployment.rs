@@ -168,7 +168,8 @@ fn nobody_is_less_patient_than_a_node() {
     assert!(seconds(&balancer, "timeout client ") > wait);
     assert!(seconds(&balancer, "timeout server ") > wait);
     assert!(seconds(&balancer, "timeout tunnel ") > key("push", "idle_seconds"));
-    // It is seen to stop while it still takes connections: one round to the first answer, another, and the answers themselves.
+    // It is seen to stop while it still takes connections: one round to the first answer, another,
+    // and the answers themselves.
     let seen = seconds(&balancer, "check inter ") + seconds(&balancer, "fastinter ");
     assert!(2.0 * seen < key("server", "lame_duck_ms") / 1_000.0);
     let nginx = read("deploy/nginx/nginx.conf");

@@ -1,4 +1,5 @@
-//! The devices of approvers: what the gateway accepts, lists and refuses, and what an enforcer makes of the list.
+//! The devices of approvers: what the gateway accepts, lists and refuses, and what an enforcer
+//! makes of the list.
 
 mod access;
 mod introductions;

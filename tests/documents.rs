@@ -1,4 +1,5 @@
-//! The documents are true: their commands run as printed, their configuration and SQL are valid, their links resolve.
+//! The documents are true: their commands run as printed, their configuration and SQL are valid,
+//! their links resolve.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,4 +1,5 @@
-//! Faults on purpose, with nodes that are processes: killed between commit and wake, and a PostgreSQL that goes away.
+//! Faults on purpose, with nodes that are processes: killed between commit and wake, and a
+//! PostgreSQL that goes away.
 
 mod mendable;
 mod silent;

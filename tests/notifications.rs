@@ -1,4 +1,5 @@
-//! Notifications of approvers: what browsers and webhooks are sent, when, and how often; who may say where; and what is refused.
+//! Notifications of approvers: what browsers and webhooks are sent, when, and how often; who may
+//! say where; and what is refused.
 
 mod access;
 mod delivery;

@@ -1,5 +1,5 @@
-//! The approvers' page as every node serves it: whole, compressed, cached for good under names that change with the content,
-//! and allowed to do nothing but what it does.
+//! The approvers' page as every node serves it: whole, compressed, cached for good under names that
+//! change with the content, and allowed to do nothing but what it does.
 
 mod files;
 mod origins;

@@ -1,5 +1,6 @@
-//! No secret leaves by a side door: canaries are planted wherever a caller can put something, and everything the node logs,
-//! at its most talkative, and every error it answers is searched for them.
+//! No secret leaves by a side door: canaries are planted wherever a caller can put something, and
+//! everything the node logs, at its most talkative, and every error it answers is searched for
+//! them.
 
 use std::fs::File;
 use std::time::Duration;

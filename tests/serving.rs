@@ -16,7 +16,8 @@ use crate::support::tls::Conversation;
 use crate::support::{Cluster, request_id, sealed};
 use countersign::store::credential::RoleName;
 
-/// Sends these bytes and waits for the node to close the connection; what it said before comes back.
+/// Sends these bytes and waits for the node to close the connection; what it said before comes
+/// back.
 async fn closed_after(address: &str, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(bytes).await.unwrap();
@@ -119,7 +120,8 @@ async fn connections_past_the_limit_are_closed_and_make_room_when_they_end() {
     .await;
 }
 
-/// Clients open connections before they need them, and one may be needed just when it has been idle for long enough.
+/// Clients open connections before they need them, and one may be needed just when it has been idle
+/// for long enough.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_request_may_come_late() {
     let cluster = Cluster::with(1, |config| {
@@ -137,7 +139,8 @@ async fn a_first_request_may_come_late() {
     let late = async || {
         let stream = TcpStream::connect(&address).await.unwrap();
         let mut conversation = Conversation::over(stream).await.unwrap();
-        // Longer than headers may take; and the answer comes after the patience with a silent peer has ended.
+        // Longer than headers may take; and the answer comes after the patience with a silent peer
+        // has ended.
         sleep(Duration::from_millis(3_300)).await;
         let answer = conversation.get(&path, &[("authorization", &bearer)]).await;
         answer.map(|answer| answer.status)

@@ -1,5 +1,5 @@
-//! Sign-in on the approvers' page: what is configured by halves refuses to start, the page learns what it needs, and a token
-//! learns who it is.
+//! Sign-in on the approvers' page: what is configured by halves refuses to start, the page learns
+//! what it needs, and a token learns who it is.
 
 use countersign::config::{Config, Secret};
 use countersign::store::credential::RoleName;

@@ -1,5 +1,5 @@
-//! Tokens from elsewhere: JWT, OAuth 2.0 by introspection, and Basic, beside API keys; what they may do, when they end, and
-//! how they are forged.
+//! Tokens from elsewhere: JWT, OAuth 2.0 by introspection, and Basic, beside API keys; what they
+//! may do, when they end, and how they are forged.
 
 mod attacks;
 mod basic;

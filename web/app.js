@@ -229,7 +229,8 @@ class App {
 		document.title = texts.title(view.title, 0);
 		this.#status();
 		this.#shell.main.classList.toggle("wide", view.wide ?? false);
-		// Of a phone's screen all is needed then. (No `:has` in CSS: it makes every change of a long list slow.)
+		// Of a phone's screen all is needed then. (No `:has` in CSS: it makes every change of a
+		// long list slow.)
 		document.body.classList.toggle("reading", view.wide ?? false);
 		this.#shell.main.replaceChildren(view.element);
 		window.scrollTo(0, 0);
@@ -291,7 +292,10 @@ function takeAnswer() {
 	return answer;
 }
 
-/** A page that is hosted elsewhere says where the gateway is. @returns {import('./core/approver.js').Place} */
+/**
+ * A page that is hosted elsewhere says where the gateway is.
+ * @returns {import('./core/approver.js').Place}
+ */
 function place() {
 	const named = document
 		.querySelector('meta[name="countersign-gateways"]')

@@ -42,8 +42,8 @@ async function keptFirst(request) {
 }
 
 /**
- * The network first, so that a new version of the page takes effect at once. The page itself says when it has all its files
- * and may be kept.
+ * The network first, so that a new version of the page takes effect at once. The page itself says
+ * when it has all its files and may be kept.
  * @param {Request} request
  */
 async function networkFirst(request) {
@@ -60,7 +60,8 @@ async function networkFirst(request) {
 	}
 }
 
-// A notification says that something waits, and nothing of it: the gateway knows no more, and a locked screen may be seen by others.
+// A notification says that something waits, and nothing of it: the gateway knows no more, and a
+// locked screen may be seen by others.
 
 const NOTICES = {
 	waiting: "A request waits for your decision.",

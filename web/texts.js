@@ -1,4 +1,5 @@
-// Every text that a person reads, with those about requests and problems in `texts/`. `texts/language.js` chooses the language.
+// Every text that a person reads, with those about requests and problems in `texts/`.
+// `texts/language.js` chooses the language.
 
 import { count } from "./texts/count.js";
 import { translate } from "./texts/language.js";

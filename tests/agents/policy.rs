@@ -507,7 +507,8 @@ fn examples() -> [String; 2] {
     blocks.try_into().expect("two examples")
 }
 
-/// Ways to run, read or change something else behind a command, an edit or a reading that looks harmless.
+/// Ways to run, read or change something else behind a command, an edit or a reading that looks
+/// harmless.
 #[test]
 fn the_example_survives_known_escapes() {
     let policy = parse(&examples()[0]);

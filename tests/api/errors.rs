@@ -1,4 +1,5 @@
-//! The catalogue of errors in openapi.yaml is that of the code: every entry is printed just so, and every code is there.
+//! The catalogue of errors in openapi.yaml is that of the code: every entry is printed just so, and
+//! every code is there.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! `/asyncapi.json` tells the truth: its messages are those that travel, in both directions, and their examples work.
+//! `/asyncapi.json` tells the truth: its messages are those that travel, in both directions, and
+//! their examples work.
 
 use std::collections::BTreeSet;
 

@@ -40,7 +40,8 @@ fn only<'p>(page: &'p str, tag: &str) -> &'p str {
     parts[1].split(&format!("</{tag}>")).next().unwrap()
 }
 
-/// The page brings everything along, and may do no more than run its own script and call its own node.
+/// The page brings everything along, and may do no more than run its own script and call its own
+/// node.
 fn stands_alone(page: &Answer) {
     let hash = |tag: &str| STANDARD.encode(Sha256::digest(only(&page.text, tag)));
     let policy = format!(

@@ -1,4 +1,5 @@
-//! Acting as somebody else: with a credential or token that names nobody, or with a key that is somebody else's.
+//! Acting as somebody else: with a credential or token that names nobody, or with a key that is
+//! somebody else's.
 
 use std::time::Duration;
 

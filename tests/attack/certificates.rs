@@ -284,7 +284,8 @@ async fn slipping_in_when_a_certificate_is_renewed() {
         .administers(&site.cluster.tenant, &path, &json!({}))
         .await;
     let code = json!({ "code": issued.expect(201).json()["code"] });
-    // Until the new certificate is bound, by its code and no other, the old one is valid and the new one nobody's.
+    // Until the new certificate is bound, by its code and no other, the old one is valid and the
+    // new one nobody's.
     site.bind(&stranger, &first)
         .await
         .refused(401, "UNAUTHENTICATED");

@@ -1,4 +1,5 @@
-//! Attacks on a deployment as we ship it: from a node that was taken over, and by a user of the machine.
+//! Attacks on a deployment as we ship it: from a node that was taken over, and by a user of the
+//! machine.
 
 use std::net::IpAddr;
 
@@ -68,8 +69,8 @@ fn a_node_finds_no_password_of_the_owner_or_the_superuser() {
     );
 }
 
-/// The network of balancer and nodes, played on loopback addresses: a node, the balancer's address, and the host's, which is
-/// the bridge's own and reaches every container.
+/// The network of balancer and nodes, played on loopback addresses: a node, the balancer's address,
+/// and the host's, which is the bridge's own and reaches every container.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_of_the_machine_says_that_he_came_by_tls() {
     let compose = compose();

@@ -1,4 +1,5 @@
-//! Looking like somebody else: a label that changes after people have agreed on it, or that reads otherwise than it is.
+//! Looking like somebody else: a label that changes after people have agreed on it, or that reads
+//! otherwise than it is.
 
 use serde_json::{Value, json};
 
@@ -128,7 +129,8 @@ async fn a_label_that_turns_its_text_around_is_refused() {
             let refused = refused.expect("an error");
             assert_eq!(refused["body"]["details"]["pointer"], pointer.as_str());
         }
-        // Letters that are written from right to left are as good as any, and so is an emoji of several parts.
+        // Letters that are written from right to left are as good as any, and so is an emoji of
+        // several parts.
         for label in ["בילד בוט", "روبوت", "👩\u{200d}💻 bot", "Zürich"] {
             let body = json!({ "enforcerId": "build-bot", (member): label });
             bot.client.post(INITIATE, &body).await.expect(200);

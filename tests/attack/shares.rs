@@ -1,5 +1,5 @@
-//! The memory for bodies and answers: nobody can use up what others need, or keep what they have by reading a byte now and
-//! then.
+//! The memory for bodies and answers: nobody can use up what others need, or keep what they have by
+//! reading a byte now and then.
 
 use std::time::Duration;
 

@@ -128,7 +128,8 @@ async fn a_replaced_stream_over_http2_is_reset_and_its_connection_goes_on() {
         get(&mut other, key, ALICE).await,
         get(&mut other, key, ALICE).await,
     ];
-    // It ends before it was read, and with an error: the client must not take it for the whole of it.
+    // It ends before it was read, and with an error: the client must not take it for the whole of
+    // it.
     until("the others have their pages", PATIENCE, async || {
         memory(&cluster).await >= held * 1.5
     })

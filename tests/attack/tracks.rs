@@ -64,7 +64,8 @@ async fn a_node_that_was_taken_over_cannot_remove_its_tracks() {
     ] {
         assert_eq!(attempt(&mut thief, sql).await, no_right, "{sql}");
     }
-    // The functions that forget keep what is too young, whatever they are told; and they work on the real tables.
+    // The functions that forget keep what is too young, whatever they are told; and they work on
+    // the real tables.
     let calls = [
         format!("select forget_audit_events('{tenant}', 'infinity', 1000)"),
         format!("select forget_audit_events('{tenant}', null, 1000)"),

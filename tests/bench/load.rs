@@ -16,8 +16,9 @@ use tokio::time::{Instant, sleep_until};
 /// Left out at the beginning: connections, caches and plans warm up.
 pub const WARM_UP: Duration = Duration::from_secs(4);
 
-/// Runs `lanes` loops side by side until the time is up, and tells how many turns a second they made. Meanwhile the
-/// database is analysed once, as it analyses itself in the first minutes of its life.
+/// Runs `lanes` loops side by side until the time is up, and tells how many turns a second they
+/// made. Meanwhile the database is analysed once, as it analyses itself in the first minutes of its
+/// life.
 pub async fn saturate<F, L>(
     database: &str,
     lanes: Vec<L>,
@@ -78,7 +79,8 @@ impl Timetable {
         }
     }
 
-    /// Waits for the next entry that nobody has taken, and tells when it was due; nothing at the end.
+    /// Waits for the next entry that nobody has taken, and tells when it was due; nothing at the
+    /// end.
     pub async fn next(&self) -> Option<Instant> {
         let turn = self.next.get();
         if turn >= self.count {
@@ -91,8 +93,8 @@ impl Timetable {
     }
 }
 
-/// Runs `lanes` loops side by side that share a timetable, and tells how long after it was due each entry was done, in
-/// milliseconds.
+/// Runs `lanes` loops side by side that share a timetable, and tells how long after it was due each
+/// entry was done, in milliseconds.
 pub async fn keep<F, L>(lanes: Vec<L>, timetable: &Timetable, turn: F) -> anyhow::Result<Latencies>
 where
     F: AsyncFn(&mut L) -> anyhow::Result<()>,
@@ -137,7 +139,8 @@ pub fn median(mut figures: Vec<f64>) -> f64 {
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Measures each of several things once in every round, and begins with another one each time: nobody always comes first.
+/// Measures each of several things once in every round, and begins with another one each time:
+/// nobody always comes first.
 pub async fn in_turns<T, const N: usize>(
     rounds: usize,
     measure: impl AsyncFn(usize) -> anyhow::Result<T>,

@@ -1,5 +1,6 @@
-//! The benchmark: a private PostgreSQL, nodes as processes, and a load generator, all on this machine. Every figure is a
-//! ratio to a reference measured in the same run, since an absolute one says more about the machine than about the code.
+//! The benchmark: a private PostgreSQL, nodes as processes, and a load generator, all on this
+//! machine. Every figure is a ratio to a reference measured in the same run, since an absolute one
+//! says more about the machine than about the code.
 
 mod attacks;
 mod channels;

@@ -1,4 +1,5 @@
-//! Durable submissions per second: sealed artifacts over kept connections, answered once they are committed.
+//! Durable submissions per second: sealed artifacts over kept connections, answered once they are
+//! committed.
 
 use super::client::{Connection, request};
 use super::load::{each, in_seconds, in_turns, median, random_id, saturate};

@@ -1,4 +1,5 @@
-//! Chromium under its own driver: one driver for all tests, a browser with an empty profile for each device of an approver.
+//! Chromium under its own driver: one driver for all tests, a browser with an empty profile for
+//! each device of an approver.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -17,7 +18,8 @@ struct Driver {
     _process: Child,
 }
 
-/// It ends with its standard input, however this process dies, and the browsers with it: they are its children at pipes.
+/// It ends with its standard input, however this process dies, and the browsers with it: they are
+/// its children at pipes.
 fn driver() -> &'static Driver {
     static DRIVER: OnceLock<Driver> = OnceLock::new();
     DRIVER.get_or_init(|| {
@@ -49,7 +51,8 @@ fn driver() -> &'static Driver {
     })
 }
 
-/// The browser that the driver is made for: Debian's, that of another distribution, or Google's own package.
+/// The browser that the driver is made for: Debian's, that of another distribution, or Google's own
+/// package.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -75,7 +78,8 @@ fn major_version(program: &Path) -> Option<String> {
 }
 
 impl Chromium {
-    /// As many browsers as a test needs, at once: tests that wait for a second one could wait for each other.
+    /// As many browsers as a test needs, at once: tests that wait for a second one could wait for
+    /// each other.
     pub async fn start<const N: usize>() -> [Browser; N] {
         let mut seats = Vec::new();
         let mut all = SEATS.acquire_many(N.try_into().unwrap()).await.unwrap();

@@ -1,5 +1,5 @@
-//! The core of the page in Firefox: join, pair, approve a command, reject a patch, and be notified, with a push service of the
-//! tests' own.
+//! The core of the page in Firefox: join, pair, approve a command, reject a patch, and be notified,
+//! with a push service of the tests' own.
 
 use std::sync::{Arc, Mutex};
 
@@ -170,7 +170,8 @@ async fn firefox_is_told_that_a_request_waits() {
         ("remote.prefs.recommended", json!(false)),
         ("dom.push.serverURL", json!(service.socket)),
         ("dom.push.testing.allowInsecureServerURL", json!(true)),
-        // Firefox shows notifications itself: a machine without a desktop has no service that would.
+        // Firefox shows notifications itself: a machine without a desktop has no service that
+        // would.
         ("alerts.useSystemBackend", json!(false)),
         // As if the person had allowed it.
         ("permissions.default.desktop-notification", json!(1)),

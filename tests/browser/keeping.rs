@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::stage::{Bot, Stage};
 
-/// Every key in the profile: whether it can be extracted, and in which formats it was given out all the same.
+/// Every key in the profile: whether it can be extracted, and in which formats it was given out all
+/// the same.
 const KEYS: &str = "
     const database = await new Promise((resolve, reject) => {
         const request = indexedDB.open('countersign');

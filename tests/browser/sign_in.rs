@@ -1,4 +1,5 @@
-//! Signing in with an OpenID provider: a device, renewed tokens, endings, and answers that nobody asked for.
+//! Signing in with an OpenID provider: a device, renewed tokens, endings, and answers that nobody
+//! asked for.
 
 mod provider;
 

@@ -1,4 +1,5 @@
-//! Pictures of every view, in `target/page`: for phone and desktop, light and dark. No view is wider than the screen.
+//! Pictures of every view, in `target/page`: for phone and desktop, light and dark. No view is
+//! wider than the screen.
 
 use std::path::{Path, PathBuf};
 

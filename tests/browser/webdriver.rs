@@ -36,7 +36,8 @@ pub struct Session {
     link: Link,
 }
 
-/// How the browser is reached: Chromium through its driver, Firefox by its own protocol, of which the commands are the same.
+/// How the browser is reached: Chromium through its driver, Firefox by its own protocol, of which
+/// the commands are the same.
 enum Link {
     Driver(Driver),
     Firefox(Box<Marionette>),
@@ -206,7 +207,8 @@ impl Session {
 }
 
 impl Drop for Driver {
-    /// Also when the test has failed, and its runtime with it. The driver answers once the browser has ended.
+    /// Also when the test has failed, and its runtime with it. The driver answers once the browser
+    /// has ended.
     fn drop(&mut self) {
         let address = self.url.trim_start_matches("http://");
         let request = format!(

@@ -54,7 +54,8 @@ impl Database {
         Ok(database)
     }
 
-    /// Where a node's connections to the primary go. Patroni's proxy closes those to a former primary, except the first node's.
+    /// Where a node's connections to the primary go. Patroni's proxy closes those to a former
+    /// primary, except the first node's.
     pub fn port(&self, node: usize) -> u16 {
         match &self.patroni {
             None => self.primary().port,
@@ -127,8 +128,8 @@ impl Database {
         }
     }
 
-    /// Kills the primary and promotes the standby, which has everything that was ever acknowledged. Commits wait for
-    /// nobody until `add_standby`.
+    /// Kills the primary and promotes the standby, which has everything that was ever acknowledged.
+    /// Commits wait for nobody until `add_standby`.
     pub async fn fail_over(&mut self) -> anyhow::Result<()> {
         // Only a standby that every commit waited for may take over.
         self.follows("sync", "sync_state").await?;

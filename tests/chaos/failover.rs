@@ -1,4 +1,5 @@
-//! The faults of a database that Patroni runs: in each of them Patroni loses its primary, and has one again by itself.
+//! The faults of a database that Patroni runs: in each of them Patroni loses its primary, and has
+//! one again by itself.
 
 use std::time::Duration;
 

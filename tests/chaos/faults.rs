@@ -166,7 +166,8 @@ fn each(
     cluster.nodes.get(number).map_or(Ok(()), act)
 }
 
-/// Every entrance but the balancer, which may still send calls to the victim, and the victim itself.
+/// Every entrance but the balancer, which may still send calls to the victim, and the victim
+/// itself.
 fn others(victim: usize) -> Target {
     let mut entrances = [true; COUNT + 1];
     for (entrance, counts) in entrances.iter_mut().enumerate() {

@@ -4,7 +4,8 @@ use clap::Parser;
 
 use super::{failover, faults};
 
-/// Runs a cluster, breaks it in every way we know, and compares what clients were told with the database.
+/// Runs a cluster, breaks it in every way we know, and compares what clients were told with the
+/// database.
 #[derive(Parser, Clone)]
 #[command(name = "chaos")]
 #[expect(

@@ -1,5 +1,5 @@
-//! The self-test: violations planted into a copy of the record, or into the database within a transaction that is rolled
-//! back. The checker must find every one.
+//! The self-test: violations planted into a copy of the record, or into the database within a
+//! transaction that is rolled back. The checker must find every one.
 
 use std::time::Duration;
 

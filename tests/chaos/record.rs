@@ -282,8 +282,8 @@ impl Book {
         self.lock().notified.push((at, approver));
     }
 
-    /// Exchanges that began before `time` and whose enforcers still do not know how they ended. Those that wait for a notification
-    /// may take longer.
+    /// Exchanges that began before `time` and whose enforcers still do not know how they ended.
+    /// Those that wait for a notification may take longer.
     pub fn unfinished(&self, time: Duration) -> Vec<usize> {
         let record = self.lock();
         let exchanges = record.exchanges.iter().enumerate();

@@ -253,7 +253,8 @@ fn mount_disk(programs: &Postgres, disk: &Path) -> anyhow::Result<()> {
 impl Drop for Server {
     /// The directory cannot be removed while something is mounted in it.
     fn drop(&mut self) {
-        // A file system that is frozen keeps everyone waiting who writes to it, and cannot be unmounted.
+        // A file system that is frozen keeps everyone waiting who writes to it, and cannot be
+        // unmounted.
         drop(self.freeze_disk(false));
         if let Some(disk) = self.disk.as_deref().and_then(Path::to_str) {
             drop(run("umount", &["--lazy", disk]));

@@ -1,4 +1,5 @@
-//! A gateway that changes what it carries. Nothing of it can be approved, and nothing reaches the terminal raw.
+//! A gateway that changes what it carries. Nothing of it can be approved, and nothing reaches the
+//! terminal raw.
 
 use countersign::client::ClientError;
 use countersign::protocol::decision::Verdict;

@@ -1,5 +1,5 @@
-//! Devices of one approver tell each other the keys of enforcers. One that was never paired opens requests; what disagrees, was
-//! ended or changed is not taken over silently.
+//! Devices of one approver tell each other the keys of enforcers. One that was never paired opens
+//! requests; what disagrees, was ended or changed is not taken over silently.
 
 use std::time::Duration;
 
@@ -86,7 +86,8 @@ async fn a_further_device_opens_and_decides_without_pairing() {
     assert_eq!(introducer.id, laptop.device_id().to_string());
     assert_eq!(introducer.name.as_deref(), Some("laptop"));
 
-    // The first device is lost: what it introduced stays, and says so; others still learn of it by the second.
+    // The first device is lost: what it introduced stays, and says so; others still learn of it by
+    // the second.
     phone.revoke_device(laptop.device_id()).await.unwrap();
     let tablet = added(&world, &phone, "tablet").await;
     world.cluster.pass(A_MINUTE);

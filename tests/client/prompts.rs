@@ -1,4 +1,5 @@
-//! Prompts from an approver's device to the agent: authentic, once, and to the session they are for. The gateway may lie.
+//! Prompts from an approver's device to the agent: authentic, once, and to the session they are
+//! for. The gateway may lie.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The approver's commands as processes: what they print, for people and for programs, and how they end.
+//! The approver's commands as processes: what they print, for people and for programs, and how they
+//! end.
 
 mod notifications;
 mod passphrase;

@@ -1,4 +1,5 @@
-//! `countersign check` finds what would keep a node from working, says what to do, and goes on to the next.
+//! `countersign check` finds what would keep a node from working, says what to do, and goes on to
+//! the next.
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};

@@ -171,8 +171,8 @@ fn actions_are_pinned_by_commit() {
         assert!(version.starts_with(|c: char| c.is_ascii_digit()), "{pin}");
         actions += 1;
     }
-    // All of them, however they are written; and what comes from outside is passed in the environment, never pasted into a
-    // script.
+    // All of them, however they are written; and what comes from outside is passed in the
+    // environment, never pasted into a script.
     let mut used = 0;
     for name in names {
         for job in workflow(name)["jobs"].as_object().unwrap().values() {
@@ -286,7 +286,8 @@ fn a_release_is_checked_first_then_signed_by_its_digest() {
     assert!(publish[position("gh release create")].contains(" --verify-tag "));
 }
 
-/// The list of dependencies is in the binary, and the same build without the tests' and `dev`'s is what the bill lists.
+/// The list of dependencies is in the binary, and the same build without the tests' and `dev`'s is
+/// what the bill lists.
 #[test]
 fn the_image_is_built_with_its_list_of_dependencies() {
     let image = read("deploy/Dockerfile");

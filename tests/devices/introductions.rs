@@ -72,7 +72,8 @@ async fn an_introduction_is_kept_replaced_by_a_newer_one_and_listed_byte_for_byt
         format!("{{\"approverId\":\"alice\",\"introductions\":[{odd}]}}")
     );
 
-    // Another device's stands beside it. An older one of the same device changes nothing, a newer one replaces it.
+    // Another device's stands beside it. An older one of the same device changes nothing, a newer
+    // one replaces it.
     let by_laptop = owner.introduce(&laptop, "bot", &first, &at);
     post(owner, client, &by_laptop).await.expect(201);
     let older = owner.introduce(&phone, "bot", &key(), &in_time(-60));

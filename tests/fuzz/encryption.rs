@@ -51,7 +51,8 @@ fn id<T: TextId>(text: &str) -> T {
     T::parse(text).expect("an id")
 }
 
-/// Ciphertexts, statements, decisions and plaintexts. The keys are used nowhere else, so nothing may pass.
+/// Ciphertexts, statements, decisions and plaintexts. The keys are used nowhere else, so nothing
+/// may pass.
 pub fn ciphertext(data: &[u8]) {
     if let Ok(artifact) = PlainArtifact::parse(data) {
         assert_eq!(artifact.text().as_bytes(), data);

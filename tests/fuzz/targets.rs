@@ -47,7 +47,8 @@ pub fn strict_json(data: &[u8]) {
     assert_eq!(own, second::canonical(&second));
     assert!(text.contains(node.raw), "its source is its source");
     sources(&node);
-    // The canonical form is canonical, where it can be read again at all (a large float prints as an integer).
+    // The canonical form is canonical, where it can be read again at all (a large float prints as
+    // an integer).
     if let Ok(again) = json::parse(own.as_bytes()) {
         assert_eq!(canonical(&again), own);
     }
@@ -200,7 +201,8 @@ pub fn pairing_code(data: &[u8]) {
     }
 }
 
-/// Credentials as they are presented, and what an issuer publishes: taken apart or refused, never more than was there.
+/// Credentials as they are presented, and what an issuer publishes: taken apart or refused, never
+/// more than was there.
 pub fn credential(data: &[u8]) {
     let _keys = token::KeySet::parse(data);
     let Ok(text) = std::str::from_utf8(data) else {

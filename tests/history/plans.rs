@@ -65,7 +65,8 @@ async fn no_question_reads_what_it_is_not_about() {
         assert!(!scans.is_empty(), "{heading}");
         for scan in scans {
             assert_ne!(scan["Node Type"], "Seq Scan", "{heading}: {plan:#}");
-            // A tenant has 6,000 exchanges: thirty days of them are 600, forty-five 900, ninety 1,800.
+            // A tenant has 6,000 exchanges: thirty days of them are 600, forty-five 900, ninety
+            // 1,800.
             let count = |member: &str| scan[member].as_f64().unwrap_or_default();
             let once = count("Actual Rows") + count("Rows Removed by Filter");
             assert!(once <= 2_000.0, "{heading} reads {once}: {plan:#}");

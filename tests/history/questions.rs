@@ -1,5 +1,5 @@
-//! `docs/history.md` is correct: its columns are those of the catalogue, and each of its queries, run as the reader, returns
-//! what happened.
+//! `docs/history.md` is correct: its columns are those of the catalogue, and each of its queries,
+//! run as the reader, returns what happened.
 
 use std::collections::BTreeMap;
 
@@ -165,7 +165,8 @@ async fn past() -> Past {
 }
 
 impl Past {
-    /// Moves an exchange back: accepted so many minutes ago, decided so many seconds later, delivered after as many again.
+    /// Moves an exchange back: accepted so many minutes ago, decided so many seconds later,
+    /// delivered after as many again.
     async fn moved(&self, name: &str, minutes: u32, seconds: u32) {
         let request = &self.requests[name];
         let sql = format!(

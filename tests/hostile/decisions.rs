@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::meddler::{Content, Lie};
 use super::scene::{Case, SIGNATURE, Scene, UNKNOWN};
 
-/// Every member of a signed decision, with another value that it could have, and what an enforcer says to that.
+/// Every member of a signed decision, with another value that it could have, and what an enforcer
+/// says to that.
 fn members(scene: &Scene) -> Vec<(&'static str, Value, &'static str)> {
     vec![
         ("requestId", json!("01J2V8V3K6B2Z9X6G1V7Y2QK8H"), SIGNATURE),

@@ -1,4 +1,5 @@
-//! Decisions that somebody signed, only not this device about this request now: replayed, forged, late.
+//! Decisions that somebody signed, only not this device about this request now: replayed, forged,
+//! late.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -172,7 +172,8 @@ async fn no_list_brings_a_device_into_force_that_none_in_force_has_added() {
     scene
         .program_denied(Case::rejected("its own device", lie, UNKNOWN))
         .await;
-    // The same statement as it should be: then the device counts. It is the alteration that was refused above.
+    // The same statement as it should be: then the device counts. It is the alteration that was
+    // refused above.
     scene.lie(listing(vec![first, endorsed], mallory));
     let accepted = scene.ask_with(
         scene.enforcer(),

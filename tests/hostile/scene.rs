@@ -179,7 +179,8 @@ impl Scene {
         change(&mut self.profile.enforcer.as_mut().unwrap().approvers[0]);
     }
 
-    /// Another device of alice, added by her laptop. It knows the enforcer's key by the laptop's introduction.
+    /// Another device of alice, added by her laptop. It knows the enforcer's key by the laptop's
+    /// introduction.
     pub async fn added(&self, name: &str) -> (Approver, Device) {
         let device = self.world.device("alice", name).await;
         let EnrolmentProgress::Asks(request) = device.enrol().await.unwrap() else {

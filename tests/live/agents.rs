@@ -1,4 +1,5 @@
-//! How each agent is pointed at the model on loopback, run without a person, and made to call a tool.
+//! How each agent is pointed at the model on loopback, run without a person, and made to call a
+//! tool.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -176,7 +177,8 @@ impl Setting<'_> {
             Agent::Codex => command
                 .env("LOOPBACK_KEY", "none")
                 .args(["exec", "--skip-git-repo-check", "--model"])
-                // Only models that it knows are offered its patch tool, and these find MCP tools by a search.
+                // Only models that it knows are offered its patch tool, and these find MCP tools by
+                // a search.
                 .arg(if tool == Tool::Edit {
                     "gpt-5.5"
                 } else {

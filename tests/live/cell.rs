@@ -1,4 +1,5 @@
-//! One agent on its stage: a gateway, a model, a home with our hook installed; and one call after another.
+//! One agent on its stage: a gateway, a model, a home with our hook installed; and one call after
+//! another.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};

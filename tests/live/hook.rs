@@ -1,5 +1,6 @@
-//! The program that the agents' hooks run: the real one, started by a script that can change what it finds. It is put where
-//! `install` found the real one, so that the agents' configuration is what users get.
+//! The program that the agents' hooks run: the real one, started by a script that can change what
+//! it finds. It is put where `install` found the real one, so that the agents' configuration is
+//! what users get.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -72,7 +73,8 @@ impl Hook {
         Ok(())
     }
 
-    /// Kills every hook that runs, with the shells around it if these are to die too. Returns how many processes that were.
+    /// Kills every hook that runs, with the shells around it if these are to die too. Returns how
+    /// many processes that were.
     pub fn kill(&self, with_guards: bool) -> anyhow::Result<usize> {
         let mut killed = 0;
         for entry in std::fs::read_dir(self.pids())? {

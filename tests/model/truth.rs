@@ -1,4 +1,5 @@
-//! The plain model: what the contract says becomes of each call, in a few lines and without a database.
+//! The plain model: what the contract says becomes of each call, in a few lines and without a
+//! database.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! A push service and webhooks of the tests' own, on loopback: they keep what they are sent, and answer as they are told.
+//! A push service and webhooks of the tests' own, on loopback: they keep what they are sent, and
+//! answer as they are told.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};

@@ -1,5 +1,5 @@
-// Checks the approvers' page in Chromium, against a gateway with data: `make page-check`. Prints tables, and ends with 1 if anything
-// was found.
+// Checks the approvers' page in Chromium, against a gateway with data: `make page-check`. Prints
+// tables, and ends with 1 if anything was found.
 
 import { parseArgs } from "node:util";
 import { Browser } from "./browser.mjs";

@@ -1,5 +1,5 @@
-// How fast the page is: its first load, and the largest patches from the click to the first screen, and while they are scrolled.
-// Each figure is the median of several, since other programs run too.
+// How fast the page is: its first load, and the largest patches from the click to the first screen,
+// and while they are scrolled. Each figure is the median of several, since other programs run too.
 
 import { cpus, loadavg } from "node:os";
 import { LARGE } from "./content.mjs";
@@ -11,7 +11,10 @@ const PATCH_BYTES = 2 << 20;
 const ROUNDS = 5;
 /** The text that the entries of these patches in the inbox share. */
 const ENTRY = "part_";
-/** Milliseconds are those of a machine with nothing else to do; the heading of the table says how busy this one was. */
+/**
+ * Milliseconds are those of a machine with nothing else to do; the heading of the table says how
+ * busy this one was.
+ */
 const LIMITS = {
 	bytes: 100 * 1024,
 	interactive: 500,

@@ -28,7 +28,8 @@ fn resolved(from: &str, link: &str) -> String {
     parts.join("/")
 }
 
-/// The modules that a module names: those that load with it, and those that load when they are needed.
+/// The modules that a module names: those that load with it, and those that load when they are
+/// needed.
 fn imports(name: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let text = text(name);
     let code = text.lines().filter(|line| {

@@ -1,4 +1,5 @@
-//! Pairings that were revoked and tokens that were replaced are forgotten in the end; what is in force never is.
+//! Pairings that were revoked and tokens that were replaced are forgotten in the end; what is in
+//! force never is.
 
 use std::time::Duration;
 

@@ -27,7 +27,8 @@ fn wrong(index: usize) -> String {
     }
 }
 
-/// Three nodes, patient with locks and connections: guesses queue up behind one another, however slow the machine.
+/// Three nodes, patient with locks and connections: guesses queue up behind one another, however
+/// slow the machine.
 async fn patient() -> Cluster {
     Cluster::with(3, |config| {
         config.database.acquire_timeout_ms = 30_000;

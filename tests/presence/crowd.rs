@@ -13,7 +13,8 @@ use crate::support::{Client, Cluster, crowd, envelope, now, request_id, until};
 
 const NODES: usize = 2;
 
-/// Notes in the database itself which transaction wrote which row; every statement is a transaction of its own.
+/// Notes in the database itself which transaction wrote which row; every statement is a transaction
+/// of its own.
 const COUNTING: &str = "
     create table counted (what text not null, transaction xid8 not null);
     create function count_row() returns trigger language plpgsql as

@@ -75,7 +75,8 @@ async fn only_calls_after_a_nodes_death_count_before_and_after_its_burial() {
         enforcer.status("unknown").await;
         online_by_calls(&admin).await;
         let called = last_seen(&admin).await;
-        // Its lease ended after the call was made, however little after: the call is a few seconds old at most.
+        // Its lease ended after the call was made, however little after: the call is a few seconds
+        // old at most.
         dead_node(&cluster, 15.0).await;
         everywhere(&cluster, &admin, "offline", "sse").await;
         assert_eq!(last_seen(&admin).await, called, "later than the heartbeat");

@@ -1,4 +1,5 @@
-//! A database that is away for longer than a node's lease: channels stay open, say so, and go on afterwards.
+//! A database that is away for longer than a node's lease: channels stay open, say so, and go on
+//! afterwards.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! A round of forgetting, and what goes wrong with it: it reads what is due and not what is kept, and what fails keeps
-//! nothing else from being forgotten.
+//! A round of forgetting, and what goes wrong with it: it reads what is due and not what is kept,
+//! and what fails keeps nothing else from being forgotten.
 
 use std::time::Duration;
 
@@ -22,7 +22,8 @@ const TABLES: [&str; 7] = [
     "pairing_sessions",
 ];
 
-/// Rows of everything that is forgotten, made `age` ago and past their time by then, if they have one, `life` later.
+/// Rows of everything that is forgotten, made `age` ago and past their time by then, if they have
+/// one, `life` later.
 async fn fill(cluster: &Cluster, count: i64, age: &str, life: &str) {
     let tenant = &cluster.tenant;
     cluster
@@ -64,7 +65,8 @@ async fn fill(cluster: &Cluster, count: i64, age: &str, life: &str) {
         .await;
 }
 
-/// Waits until the database has counted that a row of each table was forgotten, and this many looks at credentials.
+/// Waits until the database has counted that a row of each table was forgotten, and this many looks
+/// at credentials.
 async fn counted(cluster: &Cluster, times: i64) {
     let forgotten = format!(
         "select count(*) from pg_stat_user_tables where relname in ('{}') and n_tup_del >= {times}",

@@ -1,4 +1,5 @@
-//! Where configuration and role do not fit together, nothing starts: it would find an empty database.
+//! Where configuration and role do not fit together, nothing starts: it would find an empty
+//! database.
 
 use countersign::app::App;
 use countersign::clock::Clock;

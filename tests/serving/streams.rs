@@ -175,9 +175,10 @@ async fn a_stream_keeps_the_seat_of_its_connection() {
     open().await;
 }
 
-/// A peer may ask for its stream before it has read the answers to what it asked before, some of which wait to be written
-/// then. How many wait is the kernel's affair, so that several numbers are tried. (The protocol library reads no request before
-/// it has written the last answer: this holds it to that.)
+/// A peer may ask for its stream before it has read the answers to what it asked before, some of
+/// which wait to be written then. How many wait is the kernel's affair, so that several numbers are
+/// tried. (The protocol library reads no request before it has written the last answer: this holds
+/// it to that.)
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_begins_after_all_that_was_answered_before_it() {
     let cluster = Cluster::start(1).await;

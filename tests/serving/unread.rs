@@ -1,4 +1,5 @@
-//! Peers that ask and do not read, or come and do not ask, are let go; those that are slow, or wait for us, are not.
+//! Peers that ask and do not read, or come and do not ask, are let go; those that are slow, or wait
+//! for us, are not.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,7 +16,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::support::{Approver, Cluster, request_id, sealed, until, with};
 
-/// How long a node may take to notice. Less than what the kernel itself allows a peer that takes nothing.
+/// How long a node may take to notice. Less than what the kernel itself allows a peer that takes
+/// nothing.
 const SOON: Duration = Duration::from_secs(15);
 
 /// How long a peer may take nothing.

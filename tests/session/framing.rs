@@ -1,4 +1,5 @@
-//! The bare event, the core Envelope and the wire Envelope: the same session, if they are what they say.
+//! The bare event, the core Envelope and the wire Envelope: the same session, if they are what they
+//! say.
 
 use serde_json::json;
 

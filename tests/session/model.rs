@@ -1,4 +1,5 @@
-//! Random lives of sessions: one by one in step with a plain model, and all at once, where only what must hold is asked.
+//! Random lives of sessions: one by one in step with a plain model, and all at once, where only
+//! what must hold is asked.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

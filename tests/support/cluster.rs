@@ -121,7 +121,8 @@ impl Cluster {
         Self::on(Database::create().await, count, change).await
     }
 
-    /// One node that reaches its database through a proxy, patient with locks; its listener does not.
+    /// One node that reaches its database through a proxy, patient with locks; its listener does
+    /// not.
     pub async fn behind_proxy() -> (Self, Proxy) {
         let database = Database::create().await;
         let proxy = Proxy::start(&database.url).await;

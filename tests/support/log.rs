@@ -32,7 +32,8 @@ impl Log {
             .with_writer(lines.clone())
             .finish()
             .with(filter);
-        // Where there is only one, a line first reached by another test's thread would be off for good.
+        // Where there is only one, a line first reached by another test's thread would be off for
+        // good.
         let second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
         Self {
             lines,

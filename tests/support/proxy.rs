@@ -1,5 +1,5 @@
-//! A TCP proxy that a test can put between a node and PostgreSQL, to lose bytes in either direction, silence or cut
-//! connections, or lead new ones to another server.
+//! A TCP proxy that a test can put between a node and PostgreSQL, to lose bytes in either
+//! direction, silence or cut connections, or lead new ones to another server.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -109,8 +109,8 @@ impl Proxy {
         fate.cut.cancel();
     }
 
-    /// Silences every connection under way: nothing arrives any more, and nobody learns that the other side has closed. New
-    /// ones work.
+    /// Silences every connection under way: nothing arrives any more, and nobody learns that the
+    /// other side has closed. New ones work.
     pub fn silence(&self) {
         self.silence_later()();
     }

@@ -1,5 +1,5 @@
-//! The roles of `deploy/roles.sql`, made by the script itself in a test's database. Roles belong to the whole server, so
-//! every test has its own.
+//! The roles of `deploy/roles.sql`, made by the script itself in a test's database. Roles belong to
+//! the whole server, so every test has its own.
 
 use std::process::Command;
 use std::sync::OnceLock;

@@ -1,4 +1,5 @@
-//! `/metrics` as a strict reader of Prometheus' text format sees it: whatever breaks the format fails the test.
+//! `/metrics` as a strict reader of Prometheus' text format sees it: whatever breaks the format
+//! fails the test.
 
 use std::collections::{BTreeMap, BTreeSet};
 

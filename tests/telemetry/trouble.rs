@@ -1,4 +1,5 @@
-//! Metrics that move when something is wrong: hints that do not arrive, channels that the gateway ends.
+//! Metrics that move when something is wrong: hints that do not arrive, channels that the gateway
+//! ends.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Opaque tokens: what the authorization server says, how long it is believed, and what happens while it says nothing.
+//! Opaque tokens: what the authorization server says, how long it is believed, and what happens
+//! while it says nothing.
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +49,8 @@ async fn an_opaque_token_serves_a_whole_exchange() {
         .unwrap();
     assert_eq!(basic, b"gate%20way:s%3Ae%25c%2Fr%2Bt");
 
-    // A client without a user stands for itself; a token without an end, or that looks signed, is as good as any.
+    // A client without a user stands for itself; a token without an end, or that looks signed, is
+    // as good as any.
     let client = with(&without(&bot, "/sub"), "/client_id", json!("ci"));
     provider.know("client", Says::Json(without(&client, "/exp")));
     let signed = IssuerKey::new("k", "EdDSA").sign(&alice(&cluster));

@@ -1,4 +1,5 @@
-//! Issuers' keys, and the tokens signed with them: good ones, and any that can be put together by hand.
+//! Issuers' keys, and the tokens signed with them: good ones, and any that can be put together by
+//! hand.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};

@@ -1,5 +1,5 @@
-//! An authorization server in the test's own process: it publishes keys and introspects tokens, counts what it is asked, and
-//! can be slow, wrong or gone.
+//! An authorization server in the test's own process: it publishes keys and introspects tokens,
+//! counts what it is asked, and can be slow, wrong or gone.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -155,7 +155,8 @@ function readArtifact(node) {
 }
 
 /**
- * Where the agent works. Decisions repeat `repoRef` in plain, so that is a salted hash, and the text stands within.
+ * Where the agent works. Decisions repeat `repoRef` in plain, so that is a salted hash, and the
+ * text stands within.
  * @param {Node} node
  */
 async function readRepository(node) {
@@ -201,7 +202,8 @@ function readDevices(extensions) {
 }
 
 /**
- * The key that the enforcer made for the outcome of this request. Null for a version that this page does not know.
+ * The key that the enforcer made for the outcome of this request. Null for a version that this page
+ * does not know.
  * @param {Node | undefined} extensions
  */
 function readOutcomeKey(extensions) {
@@ -232,8 +234,8 @@ function readRest(node) {
 	const rest = metadata === undefined ? {} : { metadata };
 	const isSalt = (/** @type {string} */ name, /** @type {unknown} */ value) =>
 		name === SALT && typeof value === "string" && SALT_TEXT.test(value);
-	// The repository has a place of its own, the devices are compared with those that are known, and the key says nothing to people. Their
-	// form was checked.
+	// The repository has a place of its own, the devices are compared with those that are known,
+	// and the key says nothing to people. Their form was checked.
 	const isRead = (/** @type {string} */ name, /** @type {any} */ value) =>
 		name === DEVICES ||
 		name === REPOSITORY ||
@@ -247,7 +249,8 @@ function readRest(node) {
 }
 
 /**
- * The actions that an artifact offers. Null: it offers some that are not understood, or too many or too long to be shown.
+ * The actions that an artifact offers. Null: it offers some that are not understood, or too many or
+ * too long to be shown.
  * @param {Node} extensions
  * @returns {RequestedAction[] | null}
  */

@@ -28,7 +28,10 @@ import { seal } from "./seal.js";
 
 const WHAT = "decision";
 const MAX_GRANT_SECONDS = 24 * 60 * 60;
-/** How long a rejection of something that could not be opened counts: the time beside it may be a lie. */
+/**
+ * How long a rejection of something that could not be opened counts: the time beside it may be a
+ * lie.
+ */
 const REJECTION_SECONDS = 60 * 60;
 const MAX_REASON_CHARS = 4_000;
 const MAX_ACTION_CHARS = 1_024;
@@ -77,8 +80,8 @@ export async function decideOpened(artifact, enforcer, choice, signing) {
 }
 
 /**
- * Rejects what could not be opened. Its repository is not known, so `repoRef` is empty, unless the artifact came unencrypted: the
- * gateway then compares it.
+ * Rejects what could not be opened. Its repository is not known, so `repoRef` is empty, unless the
+ * artifact came unencrypted: the gateway then compares it.
  * @param {Subject} subject
  * @param {string | undefined} reason
  * @param {Signing} signing
@@ -224,7 +227,8 @@ export function readDecision(node) {
 }
 
 /**
- * Verifies that `device` signed this decision, and that it is about this artifact. It says nothing about whose device that is.
+ * Verifies that `device` signed this decision, and that it is about this artifact. It says nothing
+ * about whose device that is.
  * @param {ReadDecision} decision
  * @param {{ requestId: string, hash: string, repoRef: string }} artifact
  * @param {DeviceBundle} device

@@ -49,7 +49,8 @@ const MARK = "#/device/";
  */
 
 /**
- * On the new device: the text that carries its request. `devices` are those in force, as the gateway lists them.
+ * On the new device: the text that carries its request. `devices` are those in force, as the
+ * gateway lists them.
  * @param {DeviceKeys} keys
  * @param {Subject} subject
  * @param {string} at
@@ -138,8 +139,9 @@ export async function parseEndorsement(link) {
 }
 
 /**
- * On a device in force, after its person has said yes to the new device's name and id: the statements to publish, in this order.
- * The second one, by which the new device adds this one, is missing if the new device was shown another bundle.
+ * On a device in force, after its person has said yes to the new device's name and id: the
+ * statements to publish, in this order. The second one, by which the new device adds this one, is
+ * missing if the new device was shown another bundle.
  * @param {DeviceKeys} keys
  * @param {Subject} subject
  * @param {EndorsementRequest} request

@@ -67,7 +67,8 @@ export async function readState({ client }, requestId) {
 }
 
 /**
- * Waits until one of these requests is no longer pending. Resolves with those that have ended; none if the time is over.
+ * Waits until one of these requests is no longer pending. Resolves with those that have ended; none
+ * if the time is over.
  * @param {Session} session
  * @param {string[]} requestIds
  * @param {number} seconds
@@ -99,7 +100,8 @@ export async function waitForAny(
 }
 
 /**
- * A decision that the gateway shows, made on another device: who made it is believed if a device that this one trusts has signed it.
+ * A decision that the gateway shows, made on another device: who made it is believed if a device
+ * that this one trusts has signed it.
  * @param {Session} session
  * @param {Item} item
  * @param {string} body

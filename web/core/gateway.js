@@ -29,8 +29,8 @@ export const MAX_ANSWER_BYTES = 32 << 20;
 /** @typedef {{ status: number, text: string }} Answer */
 
 /**
- * A credential that changes. `renew` gives another one than the one that was refused. Both throw a `Problem`. `forget` drops what is
- * held in memory.
+ * A credential that changes. `renew` gives another one than the one that was refused. Both throw a
+ * `Problem`. `forget` drops what is held in memory.
  * @typedef {{ current: () => Promise<string>, renew: (refused: string) => Promise<string>, forget: () => void }} Credential
  */
 
@@ -218,7 +218,8 @@ export class GatewayClient {
 	}
 
 	/**
-	 * The answer to a call as a plain object, for what is neither hashed nor signed. Its members may be anything.
+	 * The answer to a call as a plain object, for what is neither hashed nor signed. Its members
+	 * may be anything.
 	 * @param {Call} call
 	 * @returns {Promise<{ status: number, members: any }>}
 	 */

@@ -28,7 +28,8 @@ function wordsOf({ payload: { argv, command } }) {
 }
 
 /**
- * The words by which a permission can be given: whatever begins with some of them. Null if no permission by words covers this.
+ * The words by which a permission can be given: whatever begins with some of them. Null if no
+ * permission by words covers this.
  * @param {Artifact} artifact
  * @returns {string[] | null}
  */
@@ -38,7 +39,8 @@ export function grantableWords(artifact) {
 }
 
 /**
- * How many first words a permission has at least: a later word must not choose a program, a file, a directory or a configuration.
+ * How many first words a permission has at least: a later word must not choose a program, a file, a
+ * directory or a configuration.
  * @param {string[]} words
  */
 export function fewestWords(words) {

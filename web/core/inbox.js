@@ -28,7 +28,10 @@ const MAX_ITEMS = 200;
 const MAX_FINISHED = 50;
 /** It is read again anyway, and a person should soon see that what is shown is out of date. */
 const PATIENCE_MS = 5_000;
-/** An acknowledgement counts for all devices of the approver: their channels get this much time to push the message too. */
+/**
+ * An acknowledgement counts for all devices of the approver: their channels get this much time to
+ * push the message too.
+ */
 const ACK_AFTER_MS = 3_000;
 const LOOK_PAUSE_MS = 2_000;
 const WATCH_AFTER_MS = 500;
@@ -91,7 +94,8 @@ export class InboxModel {
 		/** @type {Promise<void> | null} */
 		this.reading = null;
 		this.isStale = false;
-		// A machine that slept, or a network that came back: what was missed is read at once, whatever the channel believes.
+		// A machine that slept, or a network that came back: what was missed is read at once,
+		// whatever the channel believes.
 		this.reopen = () => {
 			this.channel.reopen();
 			void this.refresh();
@@ -305,8 +309,9 @@ export class InboxModel {
 	}
 
 	/**
-	 * The item that stays, whatever the message says: one that has ended, or one that was opened. A person may be reading it, so
-	 * nothing takes its place. If the message asks about something else, neither can be approved any more.
+	 * The item that stays, whatever the message says: one that has ended, or one that was opened. A
+	 * person may be reading it, so nothing takes its place. If the message asks about something
+	 * else, neither can be approved any more.
 	 * @param {string} requestId
 	 * @param {Node} node
 	 * @returns {Item | null}
@@ -327,7 +332,10 @@ export class InboxModel {
 		return disputed;
 	}
 
-	/** Looks what other devices have signed since, once for all who ask meanwhile. A gateway that shows nothing withholds it. */
+	/**
+	 * Looks what other devices have signed since, once for all who ask meanwhile. A gateway that
+	 * shows nothing withholds it.
+	 */
 	look() {
 		if (this.looking === null && Date.now() - this.lookedAt < LOOK_PAUSE_MS)
 			return false;

@@ -1,5 +1,6 @@
-// Enforcers that another device of this approver has authenticated. This device believes a signature of a device that it trusts, and
-// nothing that the gateway adds: what disagrees, or was ended here, is not taken over.
+// Enforcers that another device of this approver has authenticated. This device believes a
+// signature of a device that it trusts, and nothing that the gateway adds: what disagrees, or was
+// ended here, is not taken over.
 
 import { toBase64url } from "./bytes.js";
 import { canonical, canonicalNode, Reader, readTime } from "./canonical.js";
@@ -115,8 +116,8 @@ export async function checkIntroduction(
 /**
  * Introductions of enforcers that this device does not know, or knows otherwise.
  * @param {Introduction[]} introductions that were checked
- * @param {{ own: string, known: Map<string, EnforcerRecord>, ended: Map<string, string> }} here this device's id, what it has pinned,
- *   and when pairings were ended on it
+ * @param {{ own: string, known: Map<string, EnforcerRecord>, ended: Map<string, string> }} here
+ *   this device's id, what it has pinned, and when pairings were ended on it
  */
 export function judgeIntroductions(introductions, { own, known, ended }) {
 	/** @type {Session['refused']} */
@@ -230,8 +231,9 @@ export async function learnEnforcers(session) {
 }
 
 /**
- * Signs and publishes an introduction of each enforcer that is known here, unless the gateway lists it already. Also of those that
- * were introduced: when the device that was paired is lost, others still learn of them.
+ * Signs and publishes an introduction of each enforcer that is known here, unless the gateway lists
+ * it already. Also of those that were introduced: when the device that was paired is lost, others
+ * still learn of them.
  * @param {Session} session
  */
 export async function introduceEnforcers(session) {

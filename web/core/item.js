@@ -179,7 +179,8 @@ export async function readItem(session, envelope) {
 }
 
 /**
- * Devices that the enforcer obeys as this person's, and that this device does not know to be in force.
+ * Devices that the enforcer obeys as this person's, and that this device does not know to be in
+ * force.
  * @param {Session} session
  * @param {Content} content
  */

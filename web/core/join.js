@@ -1,4 +1,5 @@
-// Joining with an invitation: the code becomes a credential, keys are created, and both are kept before anything else happens.
+// Joining with an invitation: the code becomes a credential, keys are created, and both are kept
+// before anything else happens.
 
 import { isId } from "./canonical.js";
 import { GatewayClient, isRefusedWith } from "./gateway.js";
@@ -61,7 +62,8 @@ export async function join(store, gateways, invitation, deviceName) {
  */
 export async function keepDevice(store, who, tokens, made = null) {
 	const keys = made ?? (await generateKeyPairs());
-	// Browsers remove what they were not asked to keep when they run out of space. Some ask the person, which may take a while.
+	// Browsers remove what they were not asked to keep when they run out of space. Some ask the
+	// person, which may take a while.
 	void globalThis.navigator?.storage?.persist?.();
 	await store.keepProfile(
 		{ ...who, joinedAt: new Date().toISOString(), keys },

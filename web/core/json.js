@@ -1,5 +1,6 @@
-// Strict JSON whose values keep their source text. Not `JSON.parse`, which accepts what two parsers may read differently: repeated
-// names, halves of surrogate pairs, integers beyond a double. A hash must cover one meaning only.
+// Strict JSON whose values keep their source text. Not `JSON.parse`, which accepts what two parsers
+// may read differently: repeated names, halves of surrogate pairs, integers beyond a double. A hash
+// must cover one meaning only.
 
 /**
  * @typedef {'utf8' | 'syntax' | 'end' | 'trailing' | 'depth' | 'values' | 'duplicate' | 'surrogate' | 'nul' | 'integer' | 'overflow'
@@ -184,7 +185,8 @@ class Scanner {
 	}
 
 	/**
-	 * A string with escapes, read by the browser itself, which is faster for long ones. Null if something is wrong with it.
+	 * A string with escapes, read by the browser itself, which is faster for long ones. Null if
+	 * something is wrong with it.
 	 * @param {number} start
 	 * @returns {string | null}
 	 */

@@ -25,7 +25,8 @@ import { visibleText } from "./visible.js";
  * @property {string} token
  * @property {string | null} revocation
  * @property {string | null} endSession
- * @property {boolean} namesItself each answer to an authorization request says who gives it (RFC 9207)
+ * @property {boolean} namesItself each answer to an authorization request says who gives it (RFC
+ *   9207)
  */
 
 /**
@@ -54,7 +55,8 @@ export async function challengeOf(verifier) {
 }
 
 /**
- * Nothing is sent where it could be read on the way, and a person is sent to no address that is no web page.
+ * Nothing is sent where it could be read on the way, and a person is sent to no address that is no
+ * web page.
  * @param {unknown} value
  * @param {string} name
  */
@@ -316,7 +318,8 @@ function tokensOf(members, { issuer, clientId, resource }) {
 }
 
 /**
- * The claims of an ID token. It came from the token endpoint itself, over TLS, so its signature need not be verified.
+ * The claims of an ID token. It came from the token endpoint itself, over TLS, so its signature
+ * need not be verified.
  * @param {string} token
  */
 function claimsOf(token) {
@@ -350,7 +353,8 @@ export async function revoke(
 }
 
 /**
- * Where the person is signed out at the provider, which then sends them back to `page`; null if it offers no such place.
+ * Where the person is signed out at the provider, which then sends them back to `page`; null if it
+ * offers no such place.
  * @param {Provider} provider
  * @param {TokenRecord} tokens
  * @param {string} page

@@ -1,5 +1,5 @@
-// Pairing with an enforcer: by the link that it printed, or by its short code and digits that a person compares. An enforcer is pinned
-// only once it is authentic.
+// Pairing with an enforcer: by the link that it printed, or by its short code and digits that a
+// person compares. An enforcer is pinned only once it is authentic.
 
 import { randomBytes, toBase64url } from "./bytes.js";
 import { requireInForce } from "./enrol.js";
@@ -46,7 +46,8 @@ async function resolve({ client }, code) {
 }
 
 /**
- * Returns the routing token. A lost answer is not asked for again: the pairing could be complete, and would be refused.
+ * Returns the routing token. A lost answer is not asked for again: the pairing could be complete,
+ * and would be refused.
  * @param {Session} session
  * @param {string} nonce
  * @param {string} publicKey

@@ -1,4 +1,5 @@
-// Why something came to nothing. A problem has a code and values; the words are in `texts.js`, by code.
+// Why something came to nothing. A problem has a code and values; the words are in `texts.js`, by
+// code.
 
 /** @typedef {import('./types.js').Problems} Problems */
 /** @typedef {import('./types.js').Thing} Thing */

@@ -1,5 +1,5 @@
-// Encryption to several recipients: the content under a fresh key, and that key under HPKE for each recipient. Nothing is used or
-// shown before every check has passed.
+// Encryption to several recipients: the content under a fresh key, and that key under HPKE for each
+// recipient. Nothing is used or shown before every check has passed.
 
 import {
 	fromBase64url,
@@ -130,7 +130,8 @@ function recipientMembers(purpose, recipients) {
 }
 
 /**
- * The associated data of the content: the context and all recipients, so that the whole ciphertext is one unit.
+ * The associated data of the content: the context and all recipients, so that the whole ciphertext
+ * is one unit.
  * @param {Purpose} purpose
  * @param {JsonObject} context
  * @param {WrappedKey[]} recipients
@@ -187,8 +188,9 @@ export async function seal(
 }
 
 /**
- * Decrypts what `sender` encrypted in the same context. The caller still has to compare an artifact or a prompt with its hash:
- * another recipient knows the content key too, and could have passed off other content.
+ * Decrypts what `sender` encrypted in the same context. The caller still has to compare an artifact
+ * or a prompt with its hash: another recipient knows the content key too, and could have passed off
+ * other content.
  * @param {Ciphertext} ciphertext
  * @param {string} ownName
  * @param {KeyPair} own

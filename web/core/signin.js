@@ -150,7 +150,8 @@ async function keep(store, who, tokens, deviceName) {
 }
 
 /**
- * Ends the tokens at the provider, as far as it can be reached, and says where the person is signed out there.
+ * Ends the tokens at the provider, as far as it can be reached, and says where the person is signed
+ * out there.
  * @param {TokenRecord} tokens
  * @param {string} page
  * @returns {Promise<string | null>}

@@ -58,7 +58,8 @@ const VERSION = 1;
  * @property {string | null} reason
  * @property {string | null} actionId
  * @property {Grant | null} grant
- * @property {import('./types.js').DecisionOutcome | null} [outcome] missing: nobody but the gateway says anything
+ * @property {import('./types.js').DecisionOutcome | null} [outcome] missing: nobody but the gateway
+ *   says anything
  */
 
 /**
@@ -228,7 +229,8 @@ export class Store {
 	}
 
 	/**
-	 * Adds to what is kept, in one transaction: another tab, or another answer, may have added something meanwhile.
+	 * Adds to what is kept, in one transaction: another tab, or another answer, may have added
+	 * something meanwhile.
 	 * @param {TrustRecord} record
 	 */
 	async addTrust({ devices, revoked, addedBy }) {

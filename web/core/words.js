@@ -6,8 +6,8 @@ const list = (/** @type {string} */ names) =>
 	new Set(names.trim().split(/\s+/));
 
 /**
- * Shells, what starts a program in another way, as another user, elsewhere, later, or once for each of many, and what has a language
- * of its own in its arguments.
+ * Shells, what starts a program in another way, as another user, elsewhere, later, or once for each
+ * of many, and what has a language of its own in its arguments.
  */
 const WRAPPERS = list(`
   . abduco alacritty ansible apt apt-get aptitude arch ash at autossh awk bash batch bconsole bsdtar builtin bunx busybox bwrap
@@ -41,7 +41,9 @@ const SHELL_WORDS = list(`
   select set setopt shopt then trap typeset unalias unset unsetopt until while zmodload
 `);
 
-/** Subcommands that run a program which later words or a file name, or that set up such a program. */
+/**
+ * Subcommands that run a program which later words or a file name, or that set up such a program.
+ */
 const RUNNERS = new Map(
 	Object.entries({
 		asdf: list("exec"),
@@ -88,7 +90,10 @@ const RUNNERS = new Map(
 	}),
 );
 
-/** Single letters that many programs take for an option that chooses a program, a file, a directory or a configuration. */
+/**
+ * Single letters that many programs take for an option that chooses a program, a file, a directory
+ * or a configuration.
+ */
 const LETTERS = /[cCDeEfFIKLoOPSTuWxXZ]/;
 
 /** Letters that mean the same in single programs. */
@@ -215,8 +220,9 @@ function hasRunner(program, words) {
 }
 
 /**
- * Whether this later word of a command of `program` chooses a program, a file, a directory or a configuration by other means than a
- * plain name: by an option, an assignment, or a file with further words. True if unsure.
+ * Whether this later word of a command of `program` chooses a program, a file, a directory or a
+ * configuration by other means than a plain name: by an option, an assignment, or a file with
+ * further words. True if unsure.
  * @param {string} program
  * @param {string} word
  */
@@ -268,8 +274,9 @@ function isNameOfChoice(name) {
 }
 
 /**
- * Null if it has anything but plain words: quotes only around a whole word, and no operators, substitutions, redirections, patterns,
- * variables, comments, assignments, line ends, or characters outside of printable ASCII.
+ * Null if it has anything but plain words: quotes only around a whole word, and no operators,
+ * substitutions, redirections, patterns, variables, comments, assignments, line ends, or characters
+ * outside of printable ASCII.
  * @param {string} command
  * @returns {string[] | null}
  */

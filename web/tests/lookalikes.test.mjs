@@ -1,4 +1,5 @@
-// In commands, paths and names nothing but printable ASCII is left unmarked: `node --test web/tests/`.
+// In commands, paths and names nothing but printable ASCII is left unmarked:
+// `node --test web/tests/`.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

@@ -12,7 +12,10 @@ const { REQUEST, request, scene } = await import("./hostile.mjs");
 
 const base64 = (bytes) => Buffer.from(bytes).toString("base64");
 
-/** Decides a request, has the gateway call it delivered, and serves the outcome that `serve` makes. Returns the item and its model. */
+/**
+ * Decides a request, has the gateway call it delivered, and serves the outcome that `serve` makes.
+ * Returns the item and its model.
+ */
 async function delivered(serve) {
 	const { model, session, says, sent, device, enforcers, shows } =
 		await scene();

@@ -14,7 +14,10 @@ const { scene } = await import("./hostile.mjs");
 
 const refused = (code) => (error) => error.code === code;
 
-/** A device and the link of an enforcer `prod`, which the device may know already, with this key or another. */
+/**
+ * A device and the link of an enforcer `prod`, which the device may know already, with this key or
+ * another.
+ */
 async function offered(known) {
 	const { session } = await scene();
 	const { publicKey } = await RANDOM.ephemeral();

@@ -1,4 +1,5 @@
-// The service worker and what keeps the page, in a browser that is made up: `node --test web/tests/`.
+// The service worker and what keeps the page, in a browser that is made up:
+// `node --test web/tests/`.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

@@ -16,7 +16,8 @@ export const announcements = [live, toasts];
 
 /** @param {string} text */
 export function announce(text) {
-	// Each is a node of its own: several at once are all said, and what was said before is said again.
+	// Each is a node of its own: several at once are all said, and what was said before is said
+	// again.
 	const said = el("p", null, text);
 	live.append(said);
 	setTimeout(() => said.remove(), SHOWN_MS);

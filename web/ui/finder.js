@@ -1,4 +1,5 @@
-// Finding text in rows of which most do not exist in the page, so that the browser's own search cannot.
+// Finding text in rows of which most do not exist in the page, so that the browser's own search
+// cannot.
 
 import { texts } from "../texts.js";
 import { el } from "./dom.js";

@@ -1,5 +1,6 @@
-// Many rows of text, of which only those near the screen exist. Rows may wrap: heights are estimated first, and measured once
-// they are shown. The page itself scrolls, so there is no second scroll bar.
+// Many rows of text, of which only those near the screen exist. Rows may wrap: heights are
+// estimated first, and measured once they are shown. The page itself scrolls, so there is no second
+// scroll bar.
 
 import { el } from "./dom.js";
 

@@ -16,7 +16,8 @@ const AT_ONCE = 500;
 const LONGEST_COMPARED = 500;
 
 /**
- * One side of a line. `from` is where this piece of it begins; `changed` is the part that differs from its counterpart.
+ * One side of a line. `from` is where this piece of it begins; `changed` is the part that differs
+ * from its counterpart.
  * @typedef {object} Cell
  * @property {'context' | 'add' | 'remove'} kind
  * @property {number | null} number
@@ -51,7 +52,8 @@ export function patchRows(diff, arrangement) {
 }
 
 /**
- * The same in pieces. Rows of files that did not change since are taken from `known`, and kept there.
+ * The same in pieces. Rows of files that did not change since are taken from `known`, and kept
+ * there.
  * @param {Diff} diff
  * @param {Arrangement} arrangement
  * @param {Map<DiffFile, Row[]>} [known]

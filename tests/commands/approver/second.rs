@@ -1,4 +1,5 @@
-//! Two terminals of one approver, as processes: the second one is added, and opens and approves without pairing.
+//! Two terminals of one approver, as processes: the second one is added, and opens and approves
+//! without pairing.
 
 use std::process::Stdio;
 
