@@ -91,6 +91,10 @@ fmt: ## Format the code.
 	$(CARGO) fmt --all
 	scripts/biome check --write
 
+.PHONY: api-documents
+api-documents: ## Write openapi.json and asyncapi.json after their YAML has changed; a test compares them.
+	WRITE_API_DOCUMENTS=1 $(CARGO) test --locked --test countersign-fast the_json_documents_are_those_of_the_yaml_sources
+
 .PHONY: prepare
 prepare: postgres ## Regenerate .sqlx after a query or a migration has changed.
 	scripts/prepare

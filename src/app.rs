@@ -17,9 +17,9 @@ use crate::gateway::Gateway;
 use crate::gateway::error::Error;
 use crate::gateway::secret::{self, ClusterSecret};
 use crate::http;
-use crate::http::listener_mode::ListenerMode;
-use crate::http::reply::AppState;
-use crate::http::serve::StopSignals;
+use crate::http::api::reply::AppState;
+use crate::http::server::listener_mode::ListenerMode;
+use crate::http::server::serve::StopSignals;
 use crate::jitter::jitter;
 use crate::protocol::id::{NodeId, TextId};
 use crate::store::Store;
@@ -212,7 +212,12 @@ impl App {
         node.observe();
         if let Some(listener) = scrapes {
             let (metrics, tasks) = (Arc::clone(&metrics), background.clone());
-            background.spawn(http::metrics::serve(listener, metrics, tasks, end.clone()));
+            background.spawn(http::server::metrics::serve(
+                listener,
+                metrics,
+                tasks,
+                end.clone(),
+            ));
         }
         if let Some((exporter, spans)) = exports {
             exporter.start(spans, node.clone(), &background, &end);
@@ -222,7 +227,8 @@ impl App {
             let router = http::router(node);
             tokio::spawn(async move {
                 let (server, mode) = (&config.server, listener_mode);
-                http::serve::serve(listener, mode, router, server, &metrics, &work, &stops).await;
+                http::server::serve::serve(listener, mode, router, server, &metrics, &work, &stops)
+                    .await;
             })
         };
         let serving = AbortOnDropHandle::new(serving);

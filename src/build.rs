@@ -1,5 +1,4 @@
-//! Runs when the program is built: turns the documents about the API into JSON and lists the files of the page, so that no node has
-//! to parse YAML or match names; and makes a release smaller.
+//! Runs when the program is built: lists the files of the page, and makes a release smaller.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -8,19 +7,11 @@ use std::{env, fs};
 
 type BuildResult<T> = Result<T, Box<dyn Error>>;
 
-const DOCUMENTS: [&str; 2] = ["openapi", "asyncapi"];
 const PAGE: &str = "web";
 
 fn main() -> BuildResult<()> {
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    for name in DOCUMENTS {
-        let yaml = format!("src/http/{name}.yaml");
-        println!("cargo::rerun-if-changed={yaml}");
-        let document: serde_json::Value =
-            serde_saphyr::from_str(&fs::read_to_string(root.join(yaml))?)?;
-        fs::write(out.join(format!("{name}.json")), document.to_string())?;
-    }
     println!("cargo::rerun-if-changed={PAGE}");
     let mut names = Vec::new();
     let page = root.join(PAGE);

@@ -18,7 +18,7 @@
 //! | [`app`] | builds a node and runs it until stopped, in two stages: drain, then end |
 //! | `dev`, `commands` | the binary's own: the command line, and `countersign dev` with its private PostgreSQL |
 //! | [`telemetry`] | logs, metrics, traces, and their export |
-//! | [`config`], [`clock`], [`jitter`] | shared by all |
+//! | [`config`], [`clock`], [`jitter`], [`short_lock`] | shared by all |
 //!
 //! # Direction
 //!
@@ -52,6 +52,7 @@ pub mod gateway;
 pub mod http;
 pub mod outbound;
 pub mod page;
+pub mod short_lock;
 pub mod store;
 pub mod telemetry;
 pub mod wake;

@@ -7,9 +7,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Bytes;
 use hyper_rustls::{ConfigBuilderExt as _, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{self as client, Client};
@@ -148,13 +148,13 @@ impl OutboundClient {
         &self,
         url: &Uri,
         headers: HeaderMap,
-        body: Bytes,
+        body: Vec<u8>,
         deadline: Instant,
     ) -> Result<OutboundAnswer, OutboundError> {
         if !self.guard.permits_host(url) {
             return Err(OutboundError::NotPermitted);
         }
-        let mut request = Request::new(Full::new(body));
+        let mut request = Request::new(Full::from(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = url.clone();
         *request.headers_mut() = headers;
@@ -172,7 +172,7 @@ impl OutboundClient {
 
     async fn call(
         &self,
-        request: Result<Request<Full<Bytes>>, axum::http::Error>,
+        request: Result<Request<Full<Bytes>>, http::Error>,
         deadline: Instant,
     ) -> Result<Bytes, OutboundError> {
         let mut request = request.map_err(|_| OutboundError::Malformed)?;

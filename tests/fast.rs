@@ -14,6 +14,7 @@
 )]
 
 mod agents;
+mod api_documents;
 mod characters;
 mod corpus;
 mod coverage;

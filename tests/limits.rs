@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use countersign::clock::Clock;
 use countersign::config::Config;
-use countersign::gateway::keyed_semaphore::KeyedSemaphore;
+use countersign::gateway::admission::KeyedSemaphore;
 use countersign::gateway::limit::{BucketTable, RateLimit};
 use countersign::store::credential::RoleName;
 use serde_json::{Value, json};

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use self::receiver::{Browser, Receiver};
 use crate::support::devices::{Device, Owner};
-use crate::support::{Answer, Approver, Client, Cluster, Enforcer, request_id, sealed};
+use crate::support::{Answer, Approver, Client, Cluster, Enforcer, request_id, sealed, until};
 
 /// Where the approver of these tests is notified.
 pub const PATH: &str = "/v1/approvers/alice/notifications";
@@ -56,6 +56,19 @@ impl Scene {
             receiver: Receiver::start().await,
             cluster,
         }
+    }
+
+    /// Waits until the sweep has looked for targets again and nothing is being sent, so that a missing notification was not
+    /// only late.
+    pub async fn settled(&self) {
+        self.cluster.sweeps("notifications", 3).await;
+        let claimed = "select count(*) from notifications where claim is not null";
+        until(
+            "nothing is being sent",
+            Duration::from_secs(10),
+            async || self.cluster.database.number(claimed).await == 0,
+        )
+        .await;
     }
 
     pub async fn post(&self, body: &Value) -> Answer {
@@ -100,7 +113,7 @@ impl Scene {
     pub async fn noted(&self, count: i64) {
         let sql =
             "select coalesce(sum(delivered), 0)::bigint from notifications where claim is null";
-        crate::support::until("it is noted", Duration::from_secs(20), async || {
+        until("it is noted", Duration::from_secs(20), async || {
             self.cluster.database.number(sql).await >= count
         })
         .await;

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use countersign::gateway::administration::{AdminService, CredentialRequest, MadeCode};
 use countersign::gateway::error::Error;
-use countersign::http::platform::key_json;
+use countersign::http::api::platform::key_json;
 use countersign::protocol::credential::CredentialKind;
 use countersign::protocol::id::{
     ApproverId, CredentialId, ID_EXPECTED, SignerKeyId, TenantId, TextId,
@@ -259,7 +259,7 @@ pub async fn credential(
         }
         CredentialCommand::Code { credential } => {
             let id = id::<CredentialId>("credential", &credential)?;
-            let made = administration.issue_code(None, None, &id).await;
+            let made = administration.issue_code(&id).await;
             let missing = "with --certificate that is not revoked; list them with `countersign credential list`";
             let made = found(made, &format!("no credential {credential:?} {missing}"))?;
             print_code(&id, &made, json)
@@ -293,7 +293,7 @@ pub async fn credential(
         }
         CredentialCommand::Revoke { credential } => {
             let id = id::<CredentialId>("credential", &credential)?;
-            let revoked = administration.revoke_credential(None, None, &id).await;
+            let revoked = administration.revoke_credential(&id).await;
             let missing = "list them with `countersign credential list`";
             found(revoked, &format!("no credential {credential:?}; {missing}"))?;
             remark("revoked");

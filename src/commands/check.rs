@@ -7,7 +7,7 @@ use std::io::Read as _;
 use std::time::Duration;
 
 use countersign::config::{Auth, Config, ConfigError, TlsMode, WakeMode};
-use countersign::http::tls::TlsListener;
+use countersign::http::server::tls::TlsListener;
 use countersign::outbound::OutboundClient;
 use countersign::protocol::id::CredentialId;
 use countersign::protocol::token::KeySet;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use countersign::config::{self, ClientAuth, Config, TlsMode};
-use countersign::http::tls;
+use countersign::http::server::tls;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};

@@ -89,7 +89,7 @@ pub async fn invite(
         Some(InviteCommand::Withdraw { invitation }) => {
             let id = InvitationId::parse(&invitation);
             let id = id.with_context(|| format!("invitation should be {ID_EXPECTED}"))?;
-            let withdrawn = administration.withdraw_invitation(None, None, &id).await;
+            let withdrawn = administration.withdraw_invitation(&id).await;
             if matches!(withdrawn, Err(Error::InvitationUsed)) {
                 anyhow::bail!(
                     "invitation {id} was used; revoke the credential that it gave, which `countersign invite list --json` names"

@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use axum::http::Uri;
+use http::Uri;
 use serde::{Deserialize, Serialize};
 
 use super::load::{require, require_length};

@@ -1,7 +1,7 @@
 //! `[page.oidc]`: sign-in on the approvers' page with OpenID Connect. A half-finished configuration
 //! is an error.
 
-use axum::http::Uri;
+use http::Uri;
 use serde::{Deserialize, Serialize};
 
 use super::auth::require_encrypted;

@@ -1,5 +1,5 @@
-//! Manages tenants, credentials and signing keys. Checks no rights: that is up to the platform endpoints and the command
-//! line.
+//! Manages tenants, credentials and signing keys. Checks no rights: `platform` and the command line
+//! do.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,12 +7,14 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 
 use super::authenticate::FreshKey;
-use super::error::{Error, Result};
+use super::error::{Error, Result, found};
 use crate::clock::Clock;
 use crate::protocol::credential::{BindingCode, CredentialKind, RoleName};
 use crate::protocol::decision::SigningKey;
 use crate::protocol::error::DeviceError;
-use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId, TextId};
+use crate::protocol::id::{
+    ApproverId, CredentialId, EnforcerId, ID_EXPECTED, SignerKeyId, TenantId, TextId,
+};
 use crate::protocol::listing::{BoundCredential, CredentialLine, Tenant};
 use crate::protocol::reader::InvalidMember;
 use crate::protocol::timestamp::Timestamp;
@@ -56,21 +58,35 @@ pub struct MadeCode {
     pub expires_at: Timestamp,
 }
 
+/// The credentials that may be managed: those of one tenant and one role where these are given.
+#[derive(Debug, Clone, Default)]
+pub struct CredentialScope {
+    pub tenant: Option<TenantId>,
+    pub role: Option<RoleName>,
+}
+
 #[derive(Clone)]
 pub struct AdminService {
     pub(super) store: Arc<CredentialStore>,
     pub(super) clock: Clock,
     pub(super) actor: AuditActor,
+    pub(super) scope: CredentialScope,
 }
 
 impl AdminService {
-    /// `actor` is whom the audit log names.
+    /// `actor` is whom the audit log names. The scope is everything.
     pub fn new(store: &Store, clock: Clock, actor: AuditActor) -> Self {
         Self {
             store: Arc::clone(&store.credentials),
             clock,
             actor,
+            scope: CredentialScope::default(),
         }
+    }
+
+    #[must_use]
+    pub(super) fn within(self, scope: CredentialScope) -> Self {
+        Self { scope, ..self }
     }
 
     /// A new id, without the underscore that separates the parts of an API key.
@@ -94,9 +110,7 @@ impl AdminService {
 
     /// Disables a tenant: its credentials stop working, its data is kept.
     pub async fn disable_tenant(&self, tenant: &TenantId) -> Result<()> {
-        if !self.store.disable_tenant(&self.actor, tenant).await? {
-            return Err(Error::NotFound);
-        }
+        found(self.store.disable_tenant(&self.actor, tenant).await?)?;
         tracing::info!(%tenant, "a tenant was disabled");
         Ok(())
     }
@@ -136,9 +150,7 @@ impl AdminService {
             proof,
             expires_at,
         };
-        if !self.store.create_credential(&self.actor, &new).await? {
-            return Err(Error::NotFound);
-        }
+        found(self.store.create_credential(&self.actor, &new).await?)?;
         tracing::info!(%tenant, credential = %id, role = role.as_str(), "a credential was made");
         Ok(MadeCredential { id, api_key, code })
     }
@@ -157,25 +169,19 @@ impl AdminService {
         Ok((code, made))
     }
 
-    /// A new code for a certificate credential, of this tenant and role where these are given: for its first certificate, if
-    /// the code before was not used, or for a renewed one. The certificate it has is valid until another one is bound.
-    pub async fn issue_code(
-        &self,
-        tenant: Option<&TenantId>,
-        role: Option<RoleName>,
-        id: &CredentialId,
-    ) -> Result<MadeCode> {
+    /// A new code for a certificate credential in scope. A bound certificate stays valid until
+    /// another one is bound.
+    pub async fn issue_code(&self, id: &CredentialId) -> Result<MadeCode> {
         let (code, made) = self.new_code(id)?;
+        let CredentialScope { tenant, role } = &self.scope;
         let store = &self.store;
-        let issued = store.issue_code(&self.actor, tenant, role, id, &code);
-        if !issued.await? {
-            return Err(Error::NotFound);
-        }
+        let issued = store.issue_code(&self.actor, tenant.as_ref(), *role, id, &code);
+        found(issued.await?)?;
         tracing::info!(credential = %id, "a code for a certificate was issued");
         Ok(made)
     }
 
-    /// Binds a certificate to the credential that the code is for. The caller has proven to hold the certificate.
+    /// Binds a certificate, which the caller has proven to hold, to the credential of the code.
     pub async fn bind_certificate(
         &self,
         code: &str,
@@ -193,7 +199,7 @@ impl AdminService {
                 Ok(bound)
             }
             Ok(None) => Err(Error::CodeRefused),
-            // Its holder bound it to another credential, which is still valid. The answer does not say to which.
+            // It is bound to another valid credential. The answer does not say to which.
             Err(StoreError::Taken(_)) => Err(Error::CertificateBound),
             Err(error) => Err(error.into()),
         }
@@ -209,30 +215,24 @@ impl AdminService {
         Ok(self.store.credentials(tenant, role, &all).await?.0)
     }
 
-    /// Revokes a credential, of this tenant and role where these are given.
-    pub async fn revoke_credential(
-        &self,
-        tenant: Option<&TenantId>,
-        role: Option<RoleName>,
-        id: &CredentialId,
-    ) -> Result<()> {
+    /// Revokes a credential in scope.
+    pub async fn revoke_credential(&self, id: &CredentialId) -> Result<()> {
+        let CredentialScope { tenant, role } = &self.scope;
         let store = &self.store;
-        let revoked = store.revoke_credential(&self.actor, tenant, role, id);
-        if !revoked.await? {
-            return Err(Error::NotFound);
-        }
+        let revoked = store.revoke_credential(&self.actor, tenant.as_ref(), *role, id);
+        found(revoked.await?)?;
         tracing::info!(credential = %id, "a credential was revoked");
         Ok(())
     }
 
-    /// Revokes tokens that others issued: one, those of a subject, or all that were issued before a time.
+    /// Revokes external tokens: one, those of a subject, or all that were issued before a time.
     pub async fn revoke_tokens(
         &self,
         tenant: &TenantId,
         request: &RevocationRequest,
     ) -> Result<RevocationLine> {
-        // The issuer's clock may be ahead: what it has issued until now may say that it is from a little later. Any later
-        // time would refuse every token to come.
+        // The issuer's clock may be ahead, so tokens issued until now may be dated a little later.
+        // Any later time would refuse every token to come.
         let latest = Timestamp::from(self.clock.now().inner() + self.store.token_leeway);
         if request.issued_before.is_some_and(|at| at > latest) {
             let expected = "a time that has passed";
@@ -326,33 +326,30 @@ impl AdminService {
     }
 }
 
-/// A credential that acts as somebody names whom, or says that it may be anybody: never by omission.
+/// An enforcer's or approver's credential names its id, or says explicitly that it may be any.
 pub(super) fn check_binding(role: RoleName, bound_id: Option<&str>, unbound: bool) -> Result<()> {
+    let nobody = "none, as an administrator acts as nobody";
+    let required =
+        "the one id it may act as (required); for any id of its role, unbound: true instead";
+    let invalid = |pointer, expected| Err(Error::invalid(pointer, expected));
     let is_id = match (role, bound_id, unbound) {
         (RoleName::Admin, None, false) | (RoleName::Enforcer | RoleName::Approver, None, true) => {
             return Ok(());
         }
-        (RoleName::Admin, Some(_), _) => {
-            let expected = "none, as an administrator acts as nobody";
-            return Err(Error::invalid("/boundId", expected));
-        }
-        (RoleName::Admin, None, true) => {
-            let expected = "none, as an administrator acts as nobody";
-            return Err(Error::invalid("/unbound", expected));
-        }
+        (RoleName::Admin, Some(_), _) => return invalid("/boundId", nobody),
+        (RoleName::Admin, None, true) => return invalid("/unbound", nobody),
         (RoleName::Enforcer | RoleName::Approver, Some(_), true) => {
-            let expected = "false or absent, as boundId is there";
-            return Err(Error::invalid("/unbound", expected));
+            return invalid("/unbound", "false or absent, as boundId is there");
         }
         (RoleName::Enforcer | RoleName::Approver, None, false) => {
-            let expected = "the one id it may act as (required); for any id of its role, unbound: true instead";
-            return Err(Error::invalid("/boundId", expected));
+            return invalid("/boundId", required);
         }
         (RoleName::Enforcer, Some(id), false) => EnforcerId::parse(id).is_some(),
         (RoleName::Approver, Some(id), false) => ApproverId::parse(id).is_some(),
     };
-    let expected = crate::protocol::id::ID_EXPECTED;
-    is_id
-        .then_some(())
-        .ok_or_else(|| Error::invalid("/boundId", expected))
+    if is_id {
+        Ok(())
+    } else {
+        invalid("/boundId", ID_EXPECTED)
+    }
 }

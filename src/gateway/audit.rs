@@ -1,12 +1,11 @@
-//! The audit log: how callers are named in it, and how it is read. The statements that act write it.
+//! The audit log: the names of callers in it, and its listing. The statements that act write it.
 
 use uuid::Uuid;
 
 use super::PlatformService;
-use super::caller::{Admin, Approver, CallerIdentity, Enforcer, Operator};
+use super::caller::{ActingCaller, ActingId, Admin, CallerIdentity, Operator};
 use super::error::Result;
 use super::page::{FOREIGN_CURSOR, ListPage, PageRequest};
-use crate::protocol::id::{ApproverId, EnforcerId};
 use crate::protocol::listing::AuditLine;
 use crate::store::audit::{AuditActor, AuditSource};
 
@@ -23,19 +22,10 @@ impl CallerIdentity {
     }
 }
 
-impl Enforcer {
-    pub(super) fn actor(&self, id: &EnforcerId) -> AuditActor {
+impl<Id: ActingId> ActingCaller<Id> {
+    pub(super) fn actor(&self, id: &Id) -> AuditActor {
         AuditActor {
-            name: format!("enforcer:{id}"),
-            source: self.origin.source(),
-        }
-    }
-}
-
-impl Approver {
-    pub(super) fn actor(&self, id: &ApproverId) -> AuditActor {
-        AuditActor {
-            name: format!("approver:{id}"),
+            name: format!("{}:{id}", Id::ROLE),
             source: self.origin.source(),
         }
     }

@@ -1,7 +1,9 @@
-//! Verifies credentials. They are cached, and every node asks every 2 s what changed, so that a revocation takes effect
-//! everywhere within 5 s; a cache that could not ask is not used. `tokens` verifies external tokens.
+//! Verifies credentials. They are cached, and every node asks every 2 s what changed, so that a
+//! revocation takes effect everywhere within 5 s. `tokens` verifies external tokens.
 
 mod api_key;
+mod cache;
+mod credentials;
 mod failures;
 mod introspection;
 mod jwks;
@@ -11,135 +13,31 @@ mod tenants;
 mod token_quota;
 mod tokens;
 
-use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use quick_cache::unsync::Cache;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq as _;
-use tokio::time::Instant;
 
 pub use self::api_key::{FreshKey, random, random_text};
+use self::credentials::CredentialCache;
 use self::failures::{AuthFailure, AuthFailures};
-use self::tenants::TENANT_LIFETIME;
-pub(super) use self::tokens::{TokenVerifier, recheck_every};
+use self::tokens::TokenVerifier;
+pub(super) use self::tokens::{outbound, recheck_every};
 use super::ChannelService;
 use super::caller::{Caller, CallerIdentity, Operator};
 use super::context::GatewayContext;
 use super::error::{Error, Result};
-use crate::config::Secret;
+use crate::outbound::OutboundClient;
 use crate::protocol::credential::{ApiKey, KEY_PREFIX, UserPassword};
 use crate::protocol::id::CredentialId;
 use crate::protocol::timestamp::Timestamp;
-use crate::store::CredentialStore;
-use crate::store::credential::{ChangedCredential, Credential};
+use crate::store::credential::Credential;
 
 pub(super) const REFRESH_INTERVAL: Duration = Duration::from_secs(2);
-/// How far back before the last refresh one asks: much longer than a change takes to become visible.
-const RECENT_CHANGE_LIFETIME: Duration = Duration::from_secs(60);
-/// Most cached credentials.
-const MAX_CACHED: usize = 100_000;
 
-#[derive(Default)]
-pub(super) struct Credentials {
-    /// Held for a few instructions, never across an await.
-    state: Mutex<CacheState>,
-}
-
-struct CacheState {
-    known: Cache<CredentialId, Arc<Credential>>,
-    /// The credentials of certificates. Whether one is valid is looked up in `known`.
-    certificates: Cache<[u8; 32], CredentialId>,
-    uses: HashMap<CredentialId, Timestamp>,
-    refreshed: Option<Instant>,
-    /// Counts refreshes, so that a row read before one is not cached after it.
-    generation: u64,
-}
-
-impl Default for CacheState {
-    fn default() -> Self {
-        Self {
-            known: Cache::new(MAX_CACHED),
-            certificates: Cache::new(MAX_CACHED),
-            uses: HashMap::new(),
-            refreshed: None,
-            generation: 0,
-        }
-    }
-}
-
-impl Credentials {
-    fn state(&self) -> MutexGuard<'_, CacheState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn fresh(&self, id: &CredentialId) -> Option<Arc<Credential>> {
-        let state = self.state();
-        state
-            .refreshed
-            .filter(|at| at.elapsed() < TENANT_LIFETIME)?;
-        state.known.get(id).cloned()
-    }
-
-    /// The time since the last refresh. Channels stay open without one, so that their credentials may have ended since.
-    fn refreshed_ago(&self) -> Duration {
-        let refreshed = self.state().refreshed;
-        refreshed.map_or(Duration::ZERO, |at| at.elapsed())
-    }
-
-    fn generation(&self) -> u64 {
-        self.state().generation
-    }
-
-    fn remember(&self, credential: &Arc<Credential>, generation: u64) {
-        let mut state = self.state();
-        if state.generation == generation {
-            let id = credential.id.clone();
-            state.known.insert(id, Arc::clone(credential));
-        }
-    }
-
-    fn of_certificate(&self, thumbprint: &[u8; 32]) -> Option<CredentialId> {
-        self.state().certificates.get(thumbprint).cloned()
-    }
-
-    fn remember_certificate(&self, thumbprint: [u8; 32], id: &CredentialId) {
-        self.state().certificates.insert(thumbprint, id.clone());
-    }
-
-    fn note_use(&self, id: &CredentialId, at: Timestamp) {
-        self.state().uses.insert(id.clone(), at);
-    }
-
-    fn refresh(&self, changed: &[ChangedCredential], asked: Instant) {
-        let mut state = self.state();
-        let missed = state
-            .refreshed
-            .is_none_or(|at| at.elapsed() > RECENT_CHANGE_LIFETIME / 2);
-        if missed {
-            state.known.clear();
-        }
-        for credential in changed {
-            state.known.remove(&credential.id);
-        }
-        // The time of the question: the answer may be as old as that.
-        state.refreshed = Some(asked);
-        state.generation += 1;
-    }
-
-    fn take_uses(&self) -> Vec<(CredentialId, Timestamp)> {
-        self.state().uses.drain().collect()
-    }
-}
-
-/// SHA-256 of the operator key, if one is configured.
-pub(super) fn operator_hash(key: &Secret) -> Option<[u8; 32]> {
-    (!key.is_empty()).then(|| Sha256::digest(key.expose()).into())
-}
-
-/// What a request authenticates with.
+/// The credential that a request presents.
 pub enum PresentedCredential<'a> {
     /// A bearer token or an API key.
     Token(&'a str),
@@ -158,12 +56,10 @@ pub struct ClientCertificate {
 
 pub struct Authenticator {
     context: Arc<GatewayContext>,
-    store: Arc<CredentialStore>,
-    channels: Arc<ChannelService>,
-    credentials: Credentials,
+    credentials: CredentialCache,
     tokens: TokenVerifier,
     failures: AuthFailures,
-    /// The hash of the operator's key.
+    /// SHA-256 of the operator's key, if one is configured.
     operator: Option<[u8; 32]>,
 }
 
@@ -171,16 +67,15 @@ impl Authenticator {
     pub(super) fn new(
         context: &Arc<GatewayContext>,
         channels: &Arc<ChannelService>,
-        tokens: TokenVerifier,
+        outbound: &OutboundClient,
     ) -> Self {
+        let operator = &context.config.platform.operator_key;
         Self {
-            tokens,
-            operator: operator_hash(&context.config.platform.operator_key),
-            credentials: Credentials::default(),
+            credentials: CredentialCache::new(&context.store.credentials, channels),
+            tokens: TokenVerifier::new(context, channels, outbound),
             failures: AuthFailures::new(),
-            channels: Arc::clone(channels),
+            operator: (!operator.is_empty()).then(|| Sha256::digest(operator.expose()).into()),
             context: Arc::clone(context),
-            store: Arc::clone(&context.store.credentials),
         }
     }
 
@@ -197,7 +92,7 @@ impl Authenticator {
             Some(PresentedCredential::Token(token)) => self.by_token(token, from).await,
             Some(PresentedCredential::Basic(encoded)) => self.by_basic(encoded, from).await,
             Some(PresentedCredential::Certificate(certificate)) => {
-                let found = self.credential_of_certificate(&certificate.thumbprint);
+                let found = self.credentials.by_certificate(&certificate.thumbprint);
                 let found = found.await?;
                 if found.is_none() {
                     self.note_failure(AuthFailure::Unknown, None, from);
@@ -259,7 +154,7 @@ impl Authenticator {
                 }
             });
         }
-        let judged = self.by_foreign_token(token, from).await;
+        let judged = self.tokens.caller(token, from).await;
         if let Err(Error::InvalidToken) = judged {
             self.note_failure(AuthFailure::Token, None, from);
         }
@@ -268,7 +163,7 @@ impl Authenticator {
 
     /// The caller of an API key, if it is valid.
     async fn by_key(&self, key: &ApiKey<'_>, from: Option<IpAddr>) -> Result<Option<Caller>> {
-        let found = self.credential(&key.id).await?;
+        let found = self.credentials.by_id(&key.id).await?;
         let hash: [u8; 32] = Sha256::digest(key.secret).into();
         let Some(credential) = found else {
             self.note_failure(AuthFailure::Unknown, None, from);
@@ -282,7 +177,8 @@ impl Authenticator {
         self.by_credential(Some(credential), None, from)
     }
 
-    /// The caller of a credential, if it is valid. The caller has proven to hold it, with something that may end earlier.
+    /// The caller of a credential that it has proven to hold, if that is valid. The proof may end
+    /// earlier.
     fn by_credential(
         &self,
         credential: Option<Arc<Credential>>,
@@ -309,71 +205,37 @@ impl Authenticator {
         caller(&credential, expires_at, from).map(Some)
     }
 
-    /// The credential of a client certificate. TLS has verified that the client holds its key.
-    async fn credential_of_certificate(
-        &self,
-        thumbprint: &[u8; 32],
-    ) -> Result<Option<Arc<Credential>>> {
-        if let Some(id) = self.credentials.of_certificate(thumbprint) {
-            let found = self.credential(&id).await?;
-            let found = found.filter(|credential| credential.thumbprint == Some(*thumbprint));
-            if found.is_some() {
-                return Ok(found);
-            }
-        }
-        let generation = self.credentials.generation();
-        let found = self.store.certificates.run(*thumbprint).await?;
-        let found = found.map(Arc::new);
-        if let Some(credential) = &found {
-            self.credentials.remember(credential, generation);
-            self.credentials
-                .remember_certificate(*thumbprint, &credential.id);
-        }
-        Ok(found)
+    pub fn authentication_methods(&self) -> Vec<&'static str> {
+        let auth = &self.context.config.auth;
+        [
+            ("apiKey", true),
+            ("jwt", auth.jwt()),
+            ("oauth2", auth.introspection()),
+            ("basic", auth.basic),
+        ]
+        .into_iter()
+        .filter_map(|(name, on)| on.then_some(name))
+        .collect()
     }
 
-    async fn credential(&self, id: &CredentialId) -> Result<Option<Arc<Credential>>> {
-        if let Some(known) = self.credentials.fresh(id) {
-            return Ok(Some(known));
-        }
-        let generation = self.credentials.generation();
-        let found = self.store.credentials.run(id.clone()).await?.map(Arc::new);
-        if let Some(credential) = &found {
-            self.credentials.remember(credential, generation);
-        }
-        Ok(found)
-    }
-
-    /// Reads which credentials, tenants and tokens changed. If one fails, the others are read all the same.
+    /// Reads which credentials, tenants and tokens changed. If one fails, the others are read all
+    /// the same.
     pub(super) async fn refresh_credentials(&self) -> Result<()> {
-        let learned = self.learn_changes().await;
-        let tenants = self.refresh_tenants().await;
-        let revocations = self.refresh_revocations().await;
-        learned.and(tenants).and(revocations)
+        let credentials = self.credentials.refresh().await;
+        credentials.and(self.tokens.refresh().await)
     }
 
-    /// Reads which credentials changed, and closes the channels of those that are no longer valid.
-    async fn learn_changes(&self) -> Result<()> {
-        let asked = Instant::now();
-        let within = self.credentials.refreshed_ago() + RECENT_CHANGE_LIFETIME;
-        let changed = self.store.changed_credentials(within.as_secs_f64()).await?;
-        self.credentials.refresh(&changed, asked);
-        self.channels.close_revoked(&changed);
+    pub(super) async fn write_uses(&self) -> Result<()> {
+        self.credentials.write_uses().await
+    }
+
+    pub(super) async fn refresh_issuer_keys(&self) -> Result<()> {
+        self.tokens.refresh_issuer_keys().await;
         Ok(())
     }
 
-    /// Writes when credentials were last used.
-    pub(super) async fn write_uses(&self) -> Result<()> {
-        let uses = self.credentials.take_uses();
-        if uses.is_empty() {
-            return Ok(());
-        }
-        if let Err(error) = self.store.note_uses(&uses).await {
-            for (id, at) in &uses {
-                self.credentials.note_use(id, *at);
-            }
-            return Err(error.into());
-        }
+    pub(super) async fn recheck_channels(&self) -> Result<()> {
+        self.tokens.recheck_channels().await;
         Ok(())
     }
 }

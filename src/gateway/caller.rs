@@ -1,5 +1,7 @@
-//! Authenticated callers. A use case takes the role that it needs as a type, so that the check cannot be forgotten.
+//! Authenticated callers. A use case takes the role it needs as a type, so the check cannot be
+//! forgotten.
 
+use std::fmt::Display;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -17,31 +19,66 @@ pub struct CallerIdentity {
     pub tenant: TenantId,
     /// The name of the credential, in idempotency keys and the audit log.
     pub principal: String,
-    /// Who issued it, if it is a token.
+    /// The issuer, if it is a token.
     pub issuer: Option<String>,
     /// When the credential expires; channels are closed then.
     pub expires_at: Option<Timestamp>,
     /// A token that may be revoked before it expires, and is rechecked while a channel is open.
     pub recheck: Option<Secret>,
-    /// What a tenant can revoke, if the caller presented a token that the gateway did not issue.
+    /// The identity by which a tenant can revoke it, if it is an external token.
     pub token: Option<Arc<TokenIdentity>>,
     pub from: Option<IpAddr>,
 }
 
-/// A caller that acts as an enforcer: one, or any of its tenant.
+/// A caller that acts as an enforcer or as an approver: as one, or as any of its tenant.
 #[derive(Debug, Clone)]
-pub struct Enforcer {
+pub struct ActingCaller<Id> {
     pub origin: CallerIdentity,
     /// The one id it may act as.
-    pub bound: Option<EnforcerId>,
+    pub bound: Option<Id>,
 }
 
-/// A caller that acts as an approver: one, or any of its tenant.
-#[derive(Debug, Clone)]
-pub struct Approver {
-    pub origin: CallerIdentity,
-    /// The one id it may act as.
-    pub bound: Option<ApproverId>,
+pub type Enforcer = ActingCaller<EnforcerId>;
+pub type Approver = ActingCaller<ApproverId>;
+
+/// An id that a caller may act as, and where an envelope names it.
+pub trait ActingId: Clone + Display + PartialEq {
+    /// The other kind of id. A sender has one of the two.
+    type Other: ActingId;
+
+    const ROLE: &'static str;
+    const POINTER: &'static str;
+
+    fn sender(sender: &EnvelopeSender) -> Option<&Self>;
+}
+
+impl ActingId for EnforcerId {
+    type Other = ApproverId;
+
+    const ROLE: &'static str = "enforcer";
+    const POINTER: &'static str = "/sender/enforcerId";
+
+    fn sender(sender: &EnvelopeSender) -> Option<&Self> {
+        sender.enforcer_id.as_ref()
+    }
+}
+
+impl ActingId for ApproverId {
+    type Other = EnforcerId;
+
+    const ROLE: &'static str = "approver";
+    const POINTER: &'static str = "/sender/approverId";
+
+    fn sender(sender: &EnvelopeSender) -> Option<&Self> {
+        sender.approver_id.as_ref()
+    }
+}
+
+fn check_absent<Id: ActingId>(sender: &EnvelopeSender) -> Result<()> {
+    match Id::sender(sender) {
+        None => Ok(()),
+        Some(_) => Err(not_yours(Id::POINTER)),
+    }
 }
 
 #[derive(Debug, Clone)]
@@ -108,8 +145,7 @@ pub trait CallerRole: Sized {
 }
 
 macro_rules! roles {
-    ($($(#[$doc:meta])* $name:ident = $($variant:ident)|+, $expected:literal;)+) => {$(
-        $(#[$doc])*
+    ($($name:ident = $($variant:ident)|+, $expected:literal;)+) => {$(
         #[derive(Debug, Clone)]
         pub enum $name { $($variant($variant)),+ }
 
@@ -126,11 +162,29 @@ macro_rules! roles {
     )+};
 }
 
-roles! {
+/// Roles that belong to a tenant.
+macro_rules! tenant_roles {
+    ($($name:ident = $($variant:ident)|+, $expected:literal;)+) => {
+        roles! { $($name = $($variant)|+, $expected;)+ }
+
+        $(impl $name {
+            pub fn origin(&self) -> &CallerIdentity {
+                match self {
+                    $(Self::$variant(caller) => &caller.origin,)+
+                }
+            }
+        })+
+    };
+}
+
+tenant_roles! {
     Member = Enforcer | Approver | Admin, "a credential of a tenant";
     EnforcerOrApprover = Enforcer | Approver, "an enforcer or an approver";
     EnforcerOrAdmin = Enforcer | Admin, "an enforcer or an administrator";
     ApproverOrAdmin = Approver | Admin, "an approver or an administrator";
+}
+
+roles! {
     AdminOrOperator = Admin | Operator, "an administrator or the operator";
 }
 
@@ -159,20 +213,12 @@ single_roles! {
 impl Admin {
     /// Refuses an envelope whose sender an administrator may not be.
     pub fn sending(&self, sender: &EnvelopeSender) -> Result<()> {
-        only(sender.enforcer_id.as_ref(), "/sender/enforcerId")?;
-        only(sender.approver_id.as_ref(), "/sender/approverId")
+        check_absent::<EnforcerId>(sender)?;
+        check_absent::<ApproverId>(sender)
     }
 }
 
 impl Member {
-    pub fn origin(&self) -> &CallerIdentity {
-        match self {
-            Self::Enforcer(caller) => &caller.origin,
-            Self::Approver(caller) => &caller.origin,
-            Self::Admin(caller) => &caller.origin,
-        }
-    }
-
     pub fn role(&self) -> RoleName {
         match self {
             Self::Enforcer(_) => RoleName::Enforcer,
@@ -192,13 +238,6 @@ impl Member {
 }
 
 impl EnforcerOrApprover {
-    pub fn origin(&self) -> &CallerIdentity {
-        match self {
-            Self::Enforcer(caller) => &caller.origin,
-            Self::Approver(caller) => &caller.origin,
-        }
-    }
-
     /// The one id it may act as.
     pub fn bound(&self) -> Option<&str> {
         match self {
@@ -224,77 +263,40 @@ fn not_yours(pointer: &str) -> Error {
     }
 }
 
-/// Refuses a sender that names an id of another role.
-fn only<T>(other: Option<&T>, pointer: &str) -> Result<()> {
-    match other {
-        None => Ok(()),
-        Some(_) => Err(not_yours(pointer)),
-    }
-}
-
-/// The id a caller acts as: the one it names, if allowed, else the one it is bound to.
-fn acting<T: Clone + PartialEq>(bound: Option<&T>, named: Option<T>, pointer: &str) -> Result<T> {
-    match (bound, named) {
-        (Some(bound), Some(named)) if *bound != named => Err(not_yours(pointer)),
-        (_, Some(named)) => Ok(named),
-        (Some(bound), None) => Ok(bound.clone()),
-        (None, None) => Err(Error::invalid(pointer, "the id to act as (required)")),
-    }
-}
-
-impl Enforcer {
-    /// The enforcer that this call acts as, by the envelope's sender.
-    pub fn sending(&self, sender: &EnvelopeSender) -> Result<EnforcerId> {
-        only(sender.approver_id.as_ref(), "/sender/approverId")?;
-        self.acting(sender.enforcer_id.clone(), "/sender/enforcerId")
+impl<Id: ActingId> ActingCaller<Id> {
+    /// The id that this call acts as, by the envelope's sender.
+    pub fn sending(&self, sender: &EnvelopeSender) -> Result<Id> {
+        check_absent::<Id::Other>(sender)?;
+        self.acting(Id::sender(sender).cloned(), Id::POINTER)
     }
 
     /// The same, where the sender is required.
-    pub fn named(&self, sender: &EnvelopeSender) -> Result<EnforcerId> {
-        match sender.enforcer_id {
+    pub fn named(&self, sender: &EnvelopeSender) -> Result<Id> {
+        match Id::sender(sender) {
             Some(_) => self.sending(sender),
-            None => Err(Error::invalid(
-                "/sender/enforcerId",
-                "the id to act as (required)",
-            )),
+            None => Err(Error::invalid(Id::POINTER, "the id to act as (required)")),
         }
     }
 
-    /// The enforcer that this call acts as: the one named at `pointer`, or the one the credential is bound to.
-    pub fn acting(&self, named: Option<EnforcerId>, pointer: &str) -> Result<EnforcerId> {
-        acting(self.bound.as_ref(), named, pointer)
+    /// The id that this call acts as: the one named at `pointer`, if allowed, else the one that the
+    /// credential is bound to.
+    pub fn acting(&self, named: Option<Id>, pointer: &str) -> Result<Id> {
+        match (&self.bound, named) {
+            (Some(bound), Some(named)) if *bound != named => Err(not_yours(pointer)),
+            (_, Some(named)) => Ok(named),
+            (Some(bound), None) => Ok(bound.clone()),
+            (None, None) => Err(Error::invalid(pointer, "the id to act as (required)")),
+        }
     }
 
-    pub fn may_be(&self, id: &EnforcerId) -> bool {
+    pub fn may_be(&self, id: &Id) -> bool {
         self.bound.as_ref().is_none_or(|bound| bound == id)
     }
 }
 
 impl Approver {
-    /// The approver that this call acts as, by the envelope's sender.
-    pub fn sending(&self, sender: &EnvelopeSender) -> Result<ApproverId> {
-        only(sender.enforcer_id.as_ref(), "/sender/enforcerId")?;
-        self.acting(sender.approver_id.clone(), "/sender/approverId")
-    }
-
-    /// The same, where the sender is required.
-    pub fn named(&self, sender: &EnvelopeSender) -> Result<ApproverId> {
-        match sender.approver_id {
-            Some(_) => self.sending(sender),
-            None => Err(Error::invalid(
-                "/sender/approverId",
-                "the id to act as (required)",
-            )),
-        }
-    }
-
-    /// The approver that this call acts as: the one named at `pointer`, or the one the credential is bound to.
-    pub fn acting(&self, named: Option<ApproverId>, pointer: &str) -> Result<ApproverId> {
-        acting(self.bound.as_ref(), named, pointer)
-    }
-
-    /// Refuses a caller that may not give this approver keys. A credential for any approver may not: its holder would speak
-    /// for somebody who has not chosen a key yet.
+    /// Refuses a caller that may not give this approver keys. A credential for any approver may
+    /// not: its holder would speak for somebody who has not chosen a key yet.
     pub fn speaking_for(&self, id: &ApproverId) -> Result<()> {
         self.acting(Some(id.clone()), "approverId")?;
         match self.bound {
@@ -304,9 +306,5 @@ impl Approver {
                 expected: "a credential that is bound to this approver, or an administrator",
             }),
         }
-    }
-
-    pub fn may_be(&self, id: &ApproverId) -> bool {
-        self.bound.as_ref().is_none_or(|bound| bound == id)
     }
 }

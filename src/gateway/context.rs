@@ -1,4 +1,5 @@
-//! What every use case shares: configuration, clock, store, waking and metrics. It holds no rule about exchanges.
+//! Configuration, clock, store, waking and metrics, shared by every use case. No rule about
+//! exchanges.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,8 @@ use crate::store::Store;
 use crate::telemetry::{Metrics, SpanTracer};
 use crate::wake::{WakeCause, WakeHub};
 
-/// Age from which a message counts as missed: longer than a wake-up takes, shorter than the polling period.
+/// Age from which a message counts as missed: longer than a wake-up, shorter than the polling
+/// period.
 const LATE_SECONDS: f64 = 1.0;
 
 /// How far in the past `createdAt` may lie without a warning, and the warning.

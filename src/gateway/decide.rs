@@ -42,7 +42,8 @@ impl ExchangeService {
         Ok(decision)
     }
 
-    /// Accepts a decision, at most one per exchange, and queues its delivery. Also returns when the exchange expires.
+    /// Accepts a decision, at most one per exchange, and queues its delivery. Also returns the
+    /// exchange's expiry.
     pub async fn decide(
         &self,
         caller: &Approver,
@@ -55,9 +56,9 @@ impl ExchangeService {
         let message = self.context.clock.message_id();
         trace::adopt_from(decision.trace.as_deref());
         for attempt in 0..TRIES {
-            let trust = self
-                .trust(tenant, &approver, &decision, attempt > 0)
-                .await?;
+            let keys = &self.keys;
+            let trust = keys.trust(tenant, &approver, &decision, attempt > 0);
+            let trust = trust.await?;
             let verified = matches!(trust, SignatureTrust::Verified(_));
             let row = DecisionRow {
                 operation,

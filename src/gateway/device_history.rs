@@ -1,4 +1,5 @@
-//! What the statements about an approver's devices amount to, and whether another one counts. Pure: `devices` reads and writes.
+//! The devices that an approver's statements add up to, and whether another one counts. Pure:
+//! `devices` reads and writes.
 
 use std::collections::BTreeSet;
 
@@ -18,10 +19,11 @@ use crate::protocol::reader::InvalidMember;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::device::StatementRow;
 
-/// How far the time of a statement may be from the gateway's clock: one that was signed and not used must not count much later.
+/// How far the time of a statement may be from the gateway's clock: an unused one must not count
+/// much later.
 const STATEMENT_LIFETIME: Duration = Duration::minutes(10);
 
-/// What is signed, and what it is in.
+/// The signed objects, and the objects around them.
 const INNER: [&str; 2] = [STATEMENT, INTRODUCTION];
 const OUTER: [&str; 2] = [SIGNED, SIGNED_INTRODUCTION];
 
@@ -78,12 +80,14 @@ pub fn revoked_line(rows: &[StatementRow], id: DeviceId) -> Option<RevokedDevice
 pub enum StatementVerdict {
     /// It is written already, or says what its signer has said before.
     Stands,
-    /// A new device, which signs for itself if it is the first. The first ever is also the approver's first signing key.
+    /// A new device, which signs for itself if it is the first. The first ever has the approver's
+    /// first signing key.
     Adds {
         first: bool,
         only_key: bool,
     },
-    /// About a device that is in force or revoked already. Whoever knows only this signer learns it from this statement.
+    /// About a device that is in force or revoked already. Readers that trust only this signer need
+    /// it.
     Repeats,
     Revokes,
 }
@@ -93,7 +97,7 @@ struct DeviceHistory {
     in_force: Vec<DeviceBundle>,
     revoked: BTreeSet<DeviceId>,
     added: BTreeSet<DeviceId>,
-    /// Who has said what about whom.
+    /// Change, device and signer of each statement.
     said: Vec<(DeviceChange, DeviceId, DeviceId)>,
     /// Whether there was no device since the last reset, or ever.
     fresh: bool,
@@ -141,8 +145,8 @@ impl DeviceHistory {
             && self.in_force.iter().any(|known| known.same_keys(bundle))
     }
 
-    /// The devices as the gateway knows them, as if nobody had said anything about this one: so a statement is verified also
-    /// if it changes nothing for the gateway.
+    /// The known devices without the statements about this one, so that a statement is verified
+    /// even if it changes nothing.
     fn without(&self, signed: &SignedStatement, id: DeviceId) -> DeviceTrust {
         let statement = signed.statement();
         let in_force = self.in_force.iter();
@@ -302,8 +306,10 @@ pub fn malformed(error: e2e::Error, document: &JsonNode<'_>) -> Error {
         outer.as_object()?.get(names[1])?.as_str()
     };
     let invalid = match error {
-        E::Member { what, mut invalid } if OUTER.contains(&what) || INNER.contains(&what) => {
-            if INNER.contains(&what) {
+        E::Member(mut invalid)
+            if OUTER.contains(&invalid.document) || INNER.contains(&invalid.document) =>
+        {
+            if INNER.contains(&invalid.document) {
                 invalid.pointer.insert_str(0, "/statement");
             }
             invalid
@@ -318,10 +324,8 @@ pub fn malformed(error: e2e::Error, document: &JsonNode<'_>) -> Error {
             } else {
                 "/possession"
             };
-            InvalidMember::shape(
-                pointer,
-                "64 bytes in base64url, without padding: an Ed25519 signature",
-            )
+            let expected = "64 bytes in base64url, without padding: an Ed25519 signature";
+            InvalidMember::shape(pointer, expected)
         }
         E::Base64 { what } | E::Length { what, .. } if what == DEVICE_ID => {
             let device = text(["statement", "deviceId"]);

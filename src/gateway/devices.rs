@@ -1,20 +1,19 @@
-//! The devices of an approver: adds and revokes them as statements of its own devices say, and lists them with those statements.
-//! Enforcers follow the statements themselves, so that the gateway can add no device that they trust.
+//! The devices of an approver: adds and revokes them by signed statements of its own devices, and
+//! lists both. Enforcers verify the statements, so the gateway cannot add a device that they trust.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
-use tokio::time::timeout;
 
 use super::administration::AdminService;
+use super::admission::KeyedSemaphore;
 use super::caller::{Approver, Member};
 use super::context::GatewayContext;
 use super::device_history::{
     StatementVerdict, change_of, device_lines, judge_statement, malformed, revoked_line,
 };
-use super::error::{Error, Result};
-use super::keyed_semaphore::KeyedSemaphore;
+use super::error::{Error, Result, found};
 use crate::e2e::{DeviceId, SignedStatement, StatementChange};
 use crate::protocol::device::{DeviceLine, DeviceList, RevokedDevice};
 use crate::protocol::error::DeviceError;
@@ -24,7 +23,7 @@ use crate::protocol::message::raw;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::device::{DeviceVersion, NewStatement, StatementFact, StatementRow};
 
-/// How often a statement is judged if other nodes accept some at the same time. Each time another one was.
+/// How often a statement is judged if other nodes accept some at the same time.
 const TRIES: usize = 64;
 const TURN_TIMEOUT: Duration = Duration::from_secs(10);
 
@@ -44,7 +43,7 @@ pub enum DeviceListing {
 
 pub struct DeviceService {
     pub(super) context: Arc<GatewayContext>,
-    /// One statement of an approver at a time on a node: those that come at the same time wait here, and not each with a
+    /// One statement of an approver at a time. Concurrent ones wait here, not each with a
     /// connection for the same lock.
     turns: KeyedSemaphore<(TenantId, ApproverId)>,
 }
@@ -77,15 +76,8 @@ impl DeviceService {
     ) -> Result<StatementCommand> {
         let signed =
             SignedStatement::parse(document).map_err(|error| malformed(error, document))?;
-        let statement = signed.statement();
-        if *statement.tenant() != caller.origin.tenant {
-            let expected = "the id of the tenant that this credential belongs to";
-            return Err(Error::invalid("/statement/tenantId", expected));
-        }
-        if statement.approver() != approver {
-            let expected = "the approver that the path names";
-            return Err(Error::invalid("/statement/approverId", expected));
-        }
+        let (tenant, named) = (signed.statement().tenant(), signed.statement().approver());
+        check_subject(caller, approver, tenant, named)?;
         let text = document.raw.to_owned();
         Ok(StatementCommand { signed, text })
     }
@@ -155,7 +147,8 @@ impl DeviceService {
         }
     }
 
-    /// Judges a statement and appends it, unless it stands already. Returns what it was judged by, and when it was written.
+    /// Judges a statement and appends it, unless it stands already. Returns the rows that it was
+    /// judged by, and when it was written.
     async fn append(
         &self,
         caller: &Approver,
@@ -175,10 +168,8 @@ impl DeviceService {
         let bundle_text = bundle.map(|bundle| bundle.to_text()).transpose();
         let bundle_text = bundle_text.map_err(|_| Error::Internal)?;
         let store = &self.context.store.credentials;
-        let turn = self.turns.of(&(tenant.clone(), approver.clone()));
-        let turn = timeout(TURN_TIMEOUT, turn.acquire()).await;
-        // It is never closed.
-        let _turn = turn.map_err(|_| Error::Unavailable)?;
+        let owner = (tenant.clone(), approver.clone());
+        let _turn = self.turns.turn(&owner, TURN_TIMEOUT).await?;
         for _ in 0..TRIES {
             let rows = store.device_statements(tenant, approver).await?;
             let now = self.context.clock.now();
@@ -216,7 +207,7 @@ impl DeviceService {
         Err(Error::Unavailable)
     }
 
-    /// The devices of an approver and their statements, unless `known` says that the reader has this version.
+    /// The devices of an approver and their statements, unless the reader knows this version.
     pub async fn list(
         &self,
         caller: &Member,
@@ -247,6 +238,24 @@ impl DeviceService {
     }
 }
 
+/// Refuses a statement about another tenant than the caller's, or another approver than the path's.
+pub(super) fn check_subject(
+    caller: &Approver,
+    approver: &ApproverId,
+    tenant: &TenantId,
+    named: &ApproverId,
+) -> Result<()> {
+    if *tenant != caller.origin.tenant {
+        let expected = "the id of the tenant that this credential belongs to";
+        return Err(Error::invalid("/statement/tenantId", expected));
+    }
+    if named != approver {
+        let expected = "the approver that the path names";
+        return Err(Error::invalid("/statement/approverId", expected));
+    }
+    Ok(())
+}
+
 /// How many of the devices that were added are not in force.
 fn ended(rows: &[StatementRow]) -> i64 {
     let added = rows.iter().filter(|row| row.bundle.is_some());
@@ -268,10 +277,8 @@ impl AdminService {
 
     /// Ends all devices of an approver, and lets the next one be the first.
     pub async fn reset_devices(&self, tenant: &TenantId, approver: &ApproverId) -> Result<()> {
-        let store = &self.store;
-        if !store.reset_devices(&self.actor, tenant, approver).await? {
-            return Err(Error::NotFound);
-        }
+        let reset = self.store.reset_devices(&self.actor, tenant, approver);
+        found(reset.await?)?;
         tracing::info!(%tenant, %approver, "an approver's devices were reset");
         Ok(())
     }

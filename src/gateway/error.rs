@@ -5,6 +5,11 @@ use crate::store::error::StoreError;
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// Refuses a call about something that does not exist, or not for its caller.
+pub fn found(exists: bool) -> Result<()> {
+    exists.then_some(()).ok_or(Error::NotFound)
+}
+
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
         match error {

@@ -1,5 +1,6 @@
-//! The messages of a channel, read page by page as its client takes them. The rows are the queue; only ids are kept in
-//! memory. No unacknowledged message is skipped, and each is sent again with growing pauses until it is acknowledged.
+//! The messages of a channel, read page by page as its client takes them. The rows are the queue;
+//! only ids are kept in memory. No unacknowledged message is skipped. Each is sent again with
+//! growing pauses until it is acknowledged.
 
 use std::sync::Arc;
 
@@ -32,7 +33,8 @@ enum FeedSource {
         enforcer: EnforcerId,
         /// Whether there may be something to claim.
         look: bool,
-        /// How far it has taken over what other channels were offered, which it does when channels open and close.
+        /// How far it has taken over messages offered to other channels, as it does when channels
+        /// open or close.
         take_over: Option<TakeOver>,
         /// A digest of the enforcer's channels, as last seen.
         channels: Option<Uuid>,
@@ -40,7 +42,8 @@ enum FeedSource {
 }
 
 impl MessageFeed {
-    /// The feed of an approver's channel. It starts with everything unacknowledged, or 60 s before `resume_after`.
+    /// The feed of an approver's channel. It starts with all unacknowledged messages, or 60 s
+    /// before `resume_after`.
     pub async fn approver(
         context: &Arc<GatewayContext>,
         channel: Channel,
@@ -97,7 +100,7 @@ impl MessageFeed {
         self.channel.closed()
     }
 
-    /// About how many bytes the next page has, as far as that is known before it is read: what may be large is.
+    /// Approximate bytes of the next page, known beforehand for pages that may be large, else 0.
     pub fn next_page_bytes(&self) -> usize {
         match &self.source {
             FeedSource::Approver(scan) => scan.next_page_bytes(),
@@ -126,7 +129,7 @@ impl MessageFeed {
         }
     }
 
-    /// Two futures to select from: the channel is to be closed, and there is something to send. Both are cancel-safe.
+    /// Two cancel-safe futures: the channel is to be closed, and there is something to send.
     pub fn closed_or_ready(
         &mut self,
     ) -> (

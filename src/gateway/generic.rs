@@ -1,4 +1,5 @@
-//! Artifacts and decisions in any framing: finds out who a bare object comes from, then proceeds as for wire Envelopes.
+//! Artifacts and decisions in any framing: finds the sender of a bare object, then proceeds as for
+//! wire Envelopes.
 
 use super::ExchangeService;
 use super::caller::{Approver, Enforcer};
@@ -59,7 +60,8 @@ impl ExchangeService {
         Ok((approver, self.read_verdict(&framed.envelope)?))
     }
 
-    /// The approver of a decision that names none: a credential for any approver acts as the one who was asked.
+    /// The approver of a decision that names none: an unbound credential acts as the one that was
+    /// asked.
     pub async fn decider(&self, caller: &Approver, request: &RequestId) -> Result<ApproverId> {
         let tenant = &caller.origin.tenant;
         let mut asked = self.store.approvers_of(tenant, request).await?;
@@ -71,7 +73,8 @@ impl ExchangeService {
     }
 }
 
-/// The enforcer that sent a message in any framing. If the credential is bound to none, a bare object names it in
+/// The enforcer that sent a message in any framing. If the credential is bound to none, a bare
+/// object names it in
 /// `metadata.enforcerId`.
 pub(super) fn sending_enforcer(
     caller: &Enforcer,

@@ -1,12 +1,11 @@
-//! Refuses guessers of pairing codes that were refused before without asking the database, and bounds how many guesses are
-//! judged at once. The store does the counting.
+//! Limits guesses of pairing codes. The store counts them. A guesser that it refused is refused
+//! here without a statement, and few guesses are judged at once.
 
 use std::time::Duration;
 
 use quick_cache::sync::Cache;
-use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::timeout;
 
+use super::admission::{KeyedSemaphore, TurnPermit};
 use super::error::{Error, Result, ThrottleDetails};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::pairing_code::WINDOW_SECONDS;
@@ -25,14 +24,15 @@ struct RefusedGuesser {
 
 pub(super) struct GuessLimiter {
     refused: Cache<String, RefusedGuesser>,
-    turns: Semaphore,
+    /// One key: guesses lock the same rows for all callers.
+    turns: KeyedSemaphore<()>,
 }
 
 impl Default for GuessLimiter {
     fn default() -> Self {
         Self {
             refused: Cache::new(CAPACITY),
-            turns: Semaphore::new(AT_ONCE),
+            turns: KeyedSemaphore::new(AT_ONCE),
         }
     }
 }
@@ -76,10 +76,7 @@ impl GuessLimiter {
     }
 
     /// Waits for a turn, up to a timeout.
-    pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>> {
-        match timeout(TURN_TIMEOUT, self.turns.acquire()).await {
-            Ok(turn) => turn.map_err(|_| Error::Internal),
-            Err(_) => Err(Error::Unavailable),
-        }
+    pub(super) async fn turn(&self) -> Result<TurnPermit> {
+        self.turns.turn(&(), TURN_TIMEOUT).await
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the node should be sent requests, and the gauges that are read when metrics are collected.
+//! The readiness of the node, and the gauges that are read when metrics are collected.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use crate::telemetry::instrument::as_f64;
 
 /// How long an answer about readiness is reused.
 const READINESS_LIFETIME: Duration = Duration::from_secs(1);
-/// How long the database may take to answer. Whoever asks about readiness gets an answer within a second.
+/// Leaves enough time to answer a readiness probe within a second.
 const PROBE_TIMEOUT: Duration = Duration::from_millis(700);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,7 @@
-//! Scans an approver's inbox for its channel: lists rows, reads their bodies, and schedules redelivery. Rows commit out of
-//! order, so a scan starts a little before the last row seen. What commits even later, or with a clock that has stepped back,
-//! is found by the fallback poll, which says where to start.
+//! Scans an approver's inbox for its channel: lists rows, reads their bodies, and schedules
+//! redelivery. Rows commit out of order, so a scan starts a little before the last row seen. The
+//! fallback poll finds rows that commit even later, or with a clock that has stepped back, and says
+//! where to start.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -26,7 +27,7 @@ pub(super) const PER_PAGE: usize = 8;
 const PAGE_BYTES: usize = 1 << 20;
 /// How far rows usually commit out of order: a scan starts this much before the last row seen.
 pub(super) const OVERLAP_GRACE: time::Duration = time::Duration::seconds(60);
-/// A scan starts at most this many rows back, or each wake-up would cost as much as arrived in that time.
+/// A scan starts at most this many rows back, which bounds the cost of a wake-up.
 const LATE_ROWS: usize = 64;
 /// How often everything unacknowledged is scanned.
 const FULL_SCAN_INTERVAL: Duration = Duration::from_secs(300);
@@ -47,14 +48,16 @@ pub(super) struct InboxScan {
     queue: VecDeque<(MessageId, usize)>,
     /// Sent and, as far as known, not acknowledged.
     sent: HashMap<MessageId, SentItem>,
-    /// When each of them is due again, earliest first, so that a wake-up need not go through all of them.
+    /// When each of them is due again, earliest first, so that a wake-up need not visit all of
+    /// them.
     due: BTreeSet<(Instant, MessageId)>,
     scan_all_at: Instant,
-    /// The pause before redelivery: it starts with the first and doubles up to the second.
-    reoffer: (Duration, Duration),
+    /// The pause before redelivery doubles from the first to the longest.
+    first_pause: Duration,
+    longest_pause: Duration,
 }
 
-/// What was sent, and when it is due again.
+/// A message that was sent, and when it is due again.
 struct SentItem {
     bytes: usize,
     pause: Duration,
@@ -82,10 +85,8 @@ impl InboxScan {
             sent: HashMap::new(),
             due: BTreeSet::new(),
             scan_all_at: Instant::now() + jitter(FULL_SCAN_INTERVAL),
-            reoffer: (
-                Duration::from_secs(push.reoffer_seconds),
-                Duration::from_secs(push.reoffer_max_seconds),
-            ),
+            first_pause: Duration::from_secs(push.reoffer_seconds),
+            longest_pause: Duration::from_secs(push.reoffer_max_seconds),
         }
     }
 
@@ -146,11 +147,11 @@ impl InboxScan {
                 self.caught_up = true;
                 self.mark = self.mark.max(opened_at);
             }
+            if !self.has_more() {
+                return Ok(Vec::new());
+            }
             let found = if self.queue.is_empty() {
-                let Some(after) = self.position else {
-                    return Ok(Vec::new());
-                };
-                self.list(context, after).await?
+                self.list(context).await?
             } else {
                 self.read(context).await?
             };
@@ -160,7 +161,7 @@ impl InboxScan {
                 // A message that cannot be serialised was logged, and must not hold up the others.
                 page.extend(for_approver(context, &self.approver, message, first));
             }
-            // What a list has queued is read by the next call, which knows how large it is.
+            // The next call reads the messages that a list has queued, and knows their size.
             if page.is_empty() && self.queue.is_empty() {
                 continue;
             }
@@ -172,12 +173,12 @@ impl InboxScan {
         }
     }
 
-    /// Lists the rows after one. Those that come with their body are returned, the others queued.
-    async fn list(
-        &mut self,
-        context: &GatewayContext,
-        after: (OffsetDateTime, Uuid),
-    ) -> Result<Vec<(ForApprover, usize)>> {
+    /// Lists the rows after the scan's position. Those that come with their body are returned, the
+    /// others queued.
+    async fn list(&mut self, context: &GatewayContext) -> Result<Vec<(ForApprover, usize)>> {
+        let Some(after) = self.position else {
+            return Ok(Vec::new());
+        };
         let row = ListRow {
             tenant: self.tenant.clone(),
             approver: self.approver.clone(),
@@ -257,7 +258,7 @@ impl InboxScan {
 
     fn note_new(&mut self, at: OffsetDateTime) {
         if at < self.overlap() {
-            // Late, or the clock has stepped back: then the next ones are created right after this one.
+            // Late, or the clock has stepped back: then the next rows follow right after this one.
             self.recent.clear();
         } else if at <= self.mark {
             return;
@@ -277,8 +278,8 @@ impl InboxScan {
             let lag = metrics.sweep_lag.of(["redelivery"]);
             lag.took(now.saturating_duration_since(offer.due));
         }
-        let pause = before.as_ref().map_or(self.reoffer.0, |offer| {
-            (offer.pause * 2).min(self.reoffer.1)
+        let pause = before.as_ref().map_or(self.first_pause, |offer| {
+            (offer.pause * 2).min(self.longest_pause)
         });
         let due = now + pause;
         self.due.insert((due, id));

@@ -1,11 +1,11 @@
-//! Introductions: a device tells the other devices of its approver the key of an enforcer. The gateway carries them. A device follows
-//! the signatures itself, so that the gateway can introduce no enforcer.
+//! Introductions: a device tells the other devices of its approver the key of an enforcer. The
+//! gateway carries them. Devices verify the signatures, so the gateway can introduce no enforcer.
 
 use time::Duration;
 
 use super::caller::Approver;
 use super::device_history::{judge_introduction, malformed};
-use super::devices::DeviceService;
+use super::devices::{DeviceService, check_subject};
 use super::error::{Error, Result};
 use crate::e2e::{self, INTRODUCED_KEY, SignedIntroduction};
 use crate::protocol::device::{IntroductionLine, IntroductionList, MAX_INTRODUCTIONS};
@@ -16,7 +16,8 @@ use crate::protocol::message::raw;
 use crate::protocol::reader::InvalidMember;
 use crate::store::introduction::{IntroductionFact, NewIntroduction};
 
-/// How far ahead a device's clock may be. One that is further ahead would stand in the way of its own later introductions.
+/// How far ahead a device's clock may be. An introduction from further ahead would block later
+/// ones.
 const CLOCK_SKEW_GRACE: Duration = Duration::minutes(10);
 
 /// A signed introduction, well formed and about the right tenant and approver.
@@ -38,14 +39,8 @@ impl DeviceService {
         let signed = SignedIntroduction::parse(document);
         let signed = signed.map_err(|error| refuse(error, document))?;
         let introduction = signed.introduction();
-        if *introduction.tenant() != caller.origin.tenant {
-            let expected = "the id of the tenant that this credential belongs to";
-            return Err(Error::invalid("/statement/tenantId", expected));
-        }
-        if introduction.approver() != approver {
-            let expected = "the approver that the path names";
-            return Err(Error::invalid("/statement/approverId", expected));
-        }
+        let (tenant, named) = (introduction.tenant(), introduction.approver());
+        check_subject(caller, approver, tenant, named)?;
         if introduction.at().inner() - self.context.clock.now().inner() > CLOCK_SKEW_GRACE {
             let expected = "a time that is at most 10 minutes ahead of the gateway's clock";
             return Err(InvalidMember::timestamp("/statement/at", expected).into());
@@ -54,7 +49,7 @@ impl DeviceService {
         Ok(IntroductionCommand { signed, text })
     }
 
-    /// Keeps an introduction, unless the same device's stands already. Also returns whether it is new.
+    /// Keeps an introduction, unless the device has one already. Also returns whether it is new.
     pub async fn introduce(
         &self,
         caller: &Approver,

@@ -1,16 +1,17 @@
-//! Invitations: whoever may create a credential may instead send somebody a link, which gives that credential once.
+//! Invitations: a caller that may create a credential may instead send a link, which gives that
+//! credential once.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::administration::{AdminService, check_binding};
+use super::administration::{AdminService, CredentialScope, check_binding};
 use super::authenticate::{FreshKey, random_text};
 use super::caller::AdminOrOperator;
-use super::error::{Error, Result};
+use super::error::{Error, Result, found};
 use super::page::{ListPage, PageRequest};
-use super::platform::{PlatformService, manager};
+use super::platform::PlatformService;
 use crate::protocol::credential::RoleName;
 use crate::protocol::id::{CredentialId, InvitationId, TenantId};
 use crate::protocol::listing::InvitationLine;
@@ -87,9 +88,7 @@ impl AdminService {
             code_hash: Sha256::digest(&code).into(),
             expires_at,
         };
-        if !self.store.create_invitation(&self.actor, &new).await? {
-            return Err(Error::NotFound);
-        }
+        found(self.store.create_invitation(&self.actor, &new).await?)?;
         tracing::info!(%tenant, invitation = %new.id, role = role.as_str(), "an invitation was made");
         Ok(MadeInvitation {
             id: new.id,
@@ -105,15 +104,11 @@ impl AdminService {
         Ok(self.store.invitations(tenant, None, &all).await?.0)
     }
 
-    /// Withdraws an invitation, of this tenant and role where these are given.
-    pub async fn withdraw_invitation(
-        &self,
-        tenant: Option<&TenantId>,
-        role: Option<RoleName>,
-        id: &InvitationId,
-    ) -> Result<()> {
+    /// Withdraws an invitation in scope.
+    pub async fn withdraw_invitation(&self, id: &InvitationId) -> Result<()> {
+        let CredentialScope { tenant, role } = &self.scope;
         let store = &self.store;
-        let withdrawn = store.withdraw_invitation(&self.actor, tenant, role, id);
+        let withdrawn = store.withdraw_invitation(&self.actor, tenant.as_ref(), *role, id);
         match withdrawn.await? {
             InvitationWithdrawal::Withdrawn => {
                 tracing::info!(invitation = %id, "an invitation was withdrawn");
@@ -124,7 +119,7 @@ impl AdminService {
         }
     }
 
-    /// Makes the credential that the code stands for. Whatever is wrong with a code, the answer is the same.
+    /// Makes the credential that the code stands for. Every wrong code gets the same answer.
     pub async fn join(&self, code: &str) -> Result<IssuedCredential> {
         let fresh = FreshKey::generate(self.new_id()?)?;
         let hash = Sha256::digest(code).into();
@@ -150,9 +145,7 @@ impl PlatformService {
         request: InvitationRequest,
     ) -> Result<MadeInvitation> {
         let tenant = Self::tenant_for(caller, tenant, request.role)?;
-        self.administration(manager(caller))
-            .invite(&tenant, request)
-            .await
+        self.managed_by(caller).invite(&tenant, request).await
     }
 
     /// Lists invitations without their codes, oldest first.
@@ -161,23 +154,13 @@ impl PlatformService {
         caller: &AdminOrOperator,
         request: &PageRequest,
     ) -> Result<ListPage<InvitationLine>> {
-        let (tenant, role) = Self::reach(caller);
+        let CredentialScope { tenant, role } = Self::scope(caller);
+        let tenant = tenant.as_ref();
         let listing = format!("invitations\n{}", tenant.map_or("", TenantId::as_str));
         let part = self.part(&listing, request)?;
         let store = &self.context.store.credentials;
         let (items, next) = store.invitations(tenant, role, &part).await?;
         Ok(ListPage::new(&listing, items, next.as_ref()))
-    }
-
-    pub async fn withdraw_invitation(
-        &self,
-        caller: &AdminOrOperator,
-        id: &InvitationId,
-    ) -> Result<()> {
-        let (tenant, role) = Self::reach(caller);
-        self.administration(manager(caller))
-            .withdraw_invitation(tenant, role, id)
-            .await
     }
 
     /// Uses an invitation. Nobody is authenticated here: the code is all that counts.

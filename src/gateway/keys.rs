@@ -1,11 +1,11 @@
-//! A cache of approvers' signing keys. The statement that accepts a decision checks the key again, so a stale entry costs
-//! a retry but never trusts a revoked key.
+//! A cache of approvers' signing keys. The statement that accepts a decision checks the key again,
+//! so a stale entry costs a retry but never trusts a revoked key.
 
 use std::sync::Arc;
 
 use quick_cache::sync::Cache;
 
-use super::ExchangeService;
+use super::context::GatewayContext;
 use super::error::Result;
 use crate::protocol::decision::{Decision, SignatureTrust, SigningKey, judge_signature};
 use crate::protocol::id::{ApproverId, TenantId};
@@ -13,19 +13,23 @@ use crate::protocol::id::{ApproverId, TenantId};
 /// Most approvers cached.
 const CAPACITY: usize = 10_000;
 
-/// Each approver's keys, revoked ones included.
-pub(super) struct ApproverKeys(Cache<(TenantId, ApproverId), Arc<[SigningKey]>>);
-
-impl Default for ApproverKeys {
-    fn default() -> Self {
-        Self(Cache::new(CAPACITY))
-    }
+pub(super) struct ApproverKeys {
+    context: Arc<GatewayContext>,
+    /// Each approver's keys, revoked ones included.
+    cache: Cache<(TenantId, ApproverId), Arc<[SigningKey]>>,
 }
 
-impl ExchangeService {
-    /// How far a decision's signature is trusted. The cache is used for verified signatures only, and not when the signature
-    /// is judged `again` because the keys have changed.
-    pub(super) async fn trust(
+impl ApproverKeys {
+    pub fn new(context: &Arc<GatewayContext>) -> Self {
+        Self {
+            context: Arc::clone(context),
+            cache: Cache::new(CAPACITY),
+        }
+    }
+
+    /// How far a decision's signature is trusted. The cache is used for verified signatures only,
+    /// and not when the signature is judged `again` because the keys have changed.
+    pub async fn trust(
         &self,
         tenant: &TenantId,
         approver: &ApproverId,
@@ -35,16 +39,16 @@ impl ExchangeService {
         let verify = self.context.config.decisions.verify;
         let now = || self.context.clock.now();
         let judge = |keys: &[SigningKey]| judge_signature(decision, keys, verify, now());
-        let whose = (tenant.clone(), approver.clone());
+        let owner = (tenant.clone(), approver.clone());
         if !again
-            && let Some(keys) = self.keys.0.get(&whose)
+            && let Some(keys) = self.cache.get(&owner)
             && let Ok(trust @ SignatureTrust::Verified(_)) = judge(&keys)
         {
             return Ok(trust);
         }
         let credentials = &self.context.store.credentials;
         let keys: Arc<[SigningKey]> = credentials.keys_of(tenant, approver).await?.into();
-        self.keys.0.insert(whose, Arc::clone(&keys));
+        self.cache.insert(owner, Arc::clone(&keys));
         judge(&keys)
     }
 }

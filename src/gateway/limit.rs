@@ -1,14 +1,15 @@
-//! Limits how much of a node one caller may use: token buckets per credential, id and kind of call, so that throttled
-//! submissions never delay decisions or acks; and per address before a caller is known.
+//! Limits how fast one caller may call: token buckets per credential, id and kind of call, so that
+//! throttled submissions never delay decisions or acks; and per address before a caller is known.
 //!
-//! By hand, because governor's keyed limiter has one quota for all keys, and no bound on them but a scan of every key. Here
-//! a cache bounds the buckets. It evicts those that are seldom used, so a flood of new callers does not reset busy ones.
+//! Hand-written, because governor's keyed limiter has one quota for all keys and bounds them only
+//! by a scan of every key. Here a cache bounds the buckets. It evicts those that are seldom used,
+//! so a flood of new callers does not reset busy ones.
 
 use std::convert::Infallible;
 use std::hash::Hash;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use quick_cache::sync::Cache;
@@ -19,42 +20,33 @@ use super::context::GatewayContext;
 use super::error::{Error, Result, ThrottleDetails};
 use crate::config;
 use crate::protocol::timestamp::Timestamp;
+use crate::protocol::words::words;
+use crate::short_lock::ShortLock;
 
 const MAX_BUCKETS: usize = 100_000;
 
 /// How many times the rate of one id a credential for any id may have.
 const ANY_ID_FACTOR: u32 = 20;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum RateClass {
-    /// Artifacts, prompts, session events, pairings begun.
-    Submission,
-    /// Decisions, and whatever else changes an exchange or a pairing.
-    Decision,
-    Ack,
-    Read,
-    Connect,
-    Address,
-    /// KiB of large bodies.
-    Body,
-    /// Tokens that the authorization server refused.
-    Token,
+words! {
+    #[derive(Hash)]
+    RateClass {
+        /// Artifacts, prompts, session events, pairings begun.
+        Submission = "submissions",
+        /// Decisions, and other changes of an exchange or a pairing.
+        Decision = "decisions",
+        Ack = "acks",
+        Read = "reads",
+        Connect = "connects",
+        Address = "address",
+        /// KiB of large bodies.
+        Body = "body",
+        /// Tokens that the authorization server refused.
+        Token = "tokens",
+    }
 }
 
 impl RateClass {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Submission => "submissions",
-            Self::Decision => "decisions",
-            Self::Ack => "acks",
-            Self::Read => "reads",
-            Self::Connect => "connects",
-            Self::Address => "address",
-            Self::Body => "body",
-            Self::Token => "tokens",
-        }
-    }
-
     /// The refusal of a call of this kind.
     pub fn throttled(self, rate: RateLimit, retry_after: Duration) -> Error {
         let calls = match self {
@@ -70,6 +62,23 @@ impl RateClass {
             window_seconds: rate.burst.div_ceil(rate.per_second.max(1)).into(),
             retry_after,
         })
+    }
+
+    pub(super) fn rate(self, rates: &config::Rates) -> RateLimit {
+        let (per_second, burst) = match self {
+            Self::Submission => (rates.submissions, rates.submissions_burst),
+            Self::Decision => (rates.decisions, rates.decisions_burst),
+            Self::Ack => (rates.acks, rates.acks_burst),
+            Self::Read => (rates.reads, rates.reads_burst),
+            Self::Connect => (rates.connects, rates.connects_burst),
+            Self::Address => (rates.address, rates.address_burst),
+            Self::Body => (rates.body_kib, rates.body_kib_burst),
+            Self::Token => (rates.refused_tokens, rates.refused_tokens_burst),
+        };
+        RateLimit {
+            per_second: if rates.enabled { per_second } else { 0 },
+            burst: burst.max(1),
+        }
     }
 }
 
@@ -108,10 +117,10 @@ impl RateBucket {
     }
 }
 
-/// How many lines a log gets a second. Whoever can cause them must not fill the disk.
+/// Limits log lines that callers can cause: they must not fill the disk.
 pub struct LineLimit {
     rate: RateLimit,
-    bucket: Mutex<RateBucket>,
+    bucket: ShortLock<RateBucket>,
     left_out: AtomicU64,
 }
 
@@ -121,14 +130,14 @@ impl LineLimit {
         let at = Timestamp::from(OffsetDateTime::UNIX_EPOCH);
         Self {
             rate,
-            bucket: Mutex::new(RateBucket { tokens: 0.0, at }),
+            bucket: ShortLock::new(RateBucket { tokens: 0.0, at }),
             left_out: AtomicU64::new(0),
         }
     }
 
     /// How many lines were left out since the last one, or `None` if this one is.
     pub fn admit(&self, now: Timestamp) -> Option<u64> {
-        let mut bucket = self.bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bucket = self.bucket.lock();
         if bucket.take(1.0, self.rate, now).is_err() {
             self.left_out.fetch_add(1, Ordering::Relaxed);
             return None;
@@ -139,7 +148,7 @@ impl LineLimit {
 
 /// Buckets by caller. A caller without one starts with a full bucket.
 pub struct BucketTable<K> {
-    by_caller: Cache<K, Arc<Mutex<RateBucket>>>,
+    by_caller: Cache<K, Arc<ShortLock<RateBucket>>>,
 }
 
 impl<K: Clone + Eq + Hash> BucketTable<K> {
@@ -158,7 +167,7 @@ impl<K: Clone + Eq + Hash> BucketTable<K> {
     pub fn check(&self, caller: &K, rate: RateLimit, now: Timestamp) -> Result<(), Duration> {
         match self.by_caller.get(caller) {
             Some(bucket) if rate.per_second > 0 => {
-                let mut bucket = bucket.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut bucket = bucket.lock();
                 bucket.check(1.0, rate, now)
             }
             _ => Ok(()),
@@ -180,9 +189,9 @@ impl<K: Clone + Eq + Hash> BucketTable<K> {
             .by_caller
             .get_or_insert_with(caller, || -> Result<_, Infallible> {
                 let tokens = f64::from(rate.burst);
-                Ok(Arc::new(Mutex::new(RateBucket { tokens, at: now })))
+                Ok(Arc::new(ShortLock::new(RateBucket { tokens, at: now })))
             });
-        let mut bucket = bucket.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bucket = bucket.lock();
         bucket.take(f64::from(count.min(rate.burst)), rate, now)
     }
 }
@@ -223,30 +232,39 @@ impl RateLimiter {
     /// Counts a call of a credential that acts as `id`, or refuses it.
     pub fn admit(&self, kind: RateClass, origin: &CallerIdentity, id: Option<&str>) -> Result<()> {
         let acting_as = id.map_or(ActingAs::Itself, |id| ActingAs::Id(id.to_owned()));
-        self.admit_credential(kind, credential(origin), acting_as, self.rate_of(kind))
+        self.take(kind, credential(origin), acting_as, 1, self.rate_of(kind))
     }
 
-    /// Counts a call of a credential for any id before the body names one: as many as a fleet might make.
+    /// Counts a call of an unbound credential before the body names an id: as many as a fleet might
+    /// make.
     pub fn admit_any_id(&self, kind: RateClass, origin: &CallerIdentity) -> Result<()> {
         let RateLimit { per_second, burst } = self.rate_of(kind);
         let rate = RateLimit {
             per_second: per_second.saturating_mul(ANY_ID_FACTOR),
             burst: burst.saturating_mul(ANY_ID_FACTOR),
         };
-        self.admit_credential(kind, credential(origin), ActingAs::Any, rate)
+        self.take(kind, credential(origin), ActingAs::Any, 1, rate)
     }
 
     /// Counts a call of the operator, who belongs to no tenant.
     pub fn admit_operator(&self, kind: RateClass) -> Result<()> {
-        let operator = "operator".to_owned();
-        self.admit_credential(kind, operator, ActingAs::Itself, self.rate_of(kind))
+        let (operator, rate) = ("operator".to_owned(), self.rate_of(kind));
+        self.take(kind, operator, ActingAs::Itself, 1, rate)
     }
 
-    fn admit_credential(
+    /// Counts a large body by its size: reading it costs as much as many calls.
+    pub fn admit_body(&self, origin: &CallerIdentity, bytes: usize) -> Result<()> {
+        let kib = u32::try_from(bytes >> 10).unwrap_or(u32::MAX);
+        let (kind, rate) = (RateClass::Body, self.rate_of(RateClass::Body));
+        self.take(kind, credential(origin), ActingAs::Itself, kib, rate)
+    }
+
+    fn take(
         &self,
         kind: RateClass,
         credential: String,
         acting_as: ActingAs,
+        count: u32,
         rate: RateLimit,
     ) -> Result<()> {
         let caller = CredentialCalls {
@@ -254,22 +272,8 @@ impl RateLimiter {
             credential,
             acting_as,
         };
-        let credentials = &self.credentials;
-        let counted = credentials.take(&caller, rate, self.context.clock.now());
-        counted.map_err(|retry_after| kind.throttled(rate, retry_after))
-    }
-
-    /// Counts a large body by its size: reading it costs as much as many calls.
-    pub fn admit_body(&self, origin: &CallerIdentity, bytes: usize) -> Result<()> {
-        let (kind, rate) = (RateClass::Body, self.rate_of(RateClass::Body));
-        let caller = CredentialCalls {
-            kind,
-            credential: credential(origin),
-            acting_as: ActingAs::Itself,
-        };
-        let kib = u32::try_from(bytes >> 10).unwrap_or(u32::MAX);
         let (credentials, now) = (&self.credentials, self.context.clock.now());
-        let counted = credentials.take_many(&caller, kib, rate, now);
+        let counted = credentials.take_many(&caller, count, rate, now);
         counted.map_err(|retry_after| kind.throttled(rate, retry_after))
     }
 
@@ -286,30 +290,11 @@ impl RateLimiter {
     }
 }
 
-impl RateClass {
-    pub(super) fn rate(self, rates: &config::Rates) -> RateLimit {
-        let (per_second, burst) = match self {
-            Self::Submission => (rates.submissions, rates.submissions_burst),
-            Self::Decision => (rates.decisions, rates.decisions_burst),
-            Self::Ack => (rates.acks, rates.acks_burst),
-            Self::Read => (rates.reads, rates.reads_burst),
-            Self::Connect => (rates.connects, rates.connects_burst),
-            Self::Address => (rates.address, rates.address_burst),
-            Self::Body => (rates.body_kib, rates.body_kib_burst),
-            Self::Token => (rates.refused_tokens, rates.refused_tokens_burst),
-        };
-        RateLimit {
-            per_second: if rates.enabled { per_second } else { 0 },
-            burst: burst.max(1),
-        }
-    }
-}
-
 fn credential(origin: &CallerIdentity) -> String {
     format!("{}\n{}", origin.tenant, origin.principal)
 }
 
-/// What counts as one address: a host with IPv6 usually has a network of 2^64.
+/// The part of an address that is counted: a host with IPv6 usually has a network of 2^64.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

@@ -1,11 +1,14 @@
-//! The use cases, one function each, shared by every transport: check what needs no database, run one guarded statement,
-//! judge what it found, then wake those concerned. Nothing here knows HTTP or SQL.
+//! The use cases, one function each, shared by every transport. A use case checks what needs no
+//! database, runs one guarded statement, judges its facts, then wakes the waiters concerned.
+//! Nothing here knows how a request arrived, and nothing knows SQL.
 
 pub mod administration;
+pub mod admission;
 mod audit;
 pub mod authenticate;
 pub mod caller;
 mod channel;
+mod channel_registry;
 mod closing;
 mod context;
 mod decide;
@@ -22,7 +25,6 @@ mod inbox;
 mod inbox_scan;
 mod introductions;
 pub mod invitations;
-pub mod keyed_semaphore;
 mod keys;
 mod lease;
 pub mod limit;
@@ -39,6 +41,7 @@ mod push;
 mod refresh;
 mod retention;
 pub mod secret;
+mod services;
 mod session;
 mod submit;
 mod sweep;
@@ -74,13 +77,13 @@ pub use self::presence::EnforcerPresence;
 pub use self::prompt::{AckPrompt, PromptCommand, PromptService, SendPrompt};
 pub use self::push::PushService;
 pub use self::refresh::RefreshCommand;
+pub use self::services::Gateway;
 pub use self::session::{ReportCommand, SessionService};
 pub use self::submit::{SubmitCommand, bind_key};
 pub use self::wait::WaitOutcome;
 pub use self::withdraw::EndedExchange;
 pub use crate::store::signing_key::NewSigningKey;
 
-use self::authenticate::TokenVerifier;
 use self::notices::NotificationHints;
 use self::secret::ClusterSecret;
 use crate::clock::Clock;
@@ -89,23 +92,6 @@ use crate::protocol::error::CodeNames;
 use crate::store::Store;
 use crate::telemetry::SpanTracer;
 use crate::wake::WakeHub;
-
-/// The use cases by subject. A handler takes the subject it needs.
-pub struct Gateway {
-    pub context: Arc<GatewayContext>,
-    pub exchanges: Arc<ExchangeService>,
-    pub channels: Arc<ChannelService>,
-    pub presence: Arc<EnforcerPresence>,
-    pub pairings: Arc<PairingService>,
-    pub prompts: Arc<PromptService>,
-    pub sessions: Arc<SessionService>,
-    pub platform: Arc<PlatformService>,
-    pub devices: Arc<DeviceService>,
-    pub notifications: Arc<NotificationService>,
-    pub authenticator: Arc<Authenticator>,
-    pub limiter: Arc<RateLimiter>,
-    pub health: Arc<HealthService>,
-}
 
 impl Gateway {
     /// A gateway on an open store. It serves no calls until it is opened.
@@ -119,7 +105,7 @@ impl Gateway {
         stopped: &CancellationToken,
     ) -> std::io::Result<Arc<Self>> {
         // First, as it may fail: nothing is running yet.
-        let tokens = TokenVerifier::new(config, &clock, draining)?;
+        let outbound = authenticate::outbound(&config.auth)?;
         let (notices, asked) = NotificationHints::new(notifications::off(config).is_none());
         let context = Arc::new(GatewayContext {
             notices,
@@ -148,7 +134,7 @@ impl Gateway {
             platform: Arc::new(PlatformService::new(&context)),
             devices: Arc::new(DeviceService::new(&context)),
             notifications,
-            authenticator: Arc::new(Authenticator::new(&context, &channels, tokens)),
+            authenticator: Arc::new(Authenticator::new(&context, &channels, &outbound)),
             limiter: Arc::new(RateLimiter::new(&context)),
             health: Arc::new(HealthService::new(&context, &exchanges, &channels)),
             context,

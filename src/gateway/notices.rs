@@ -1,10 +1,10 @@
-//! Where submissions leave whom they have asked, for the notifier: in memory, and without ever waiting.
+//! A queue in memory of the approvers that submissions have asked, for the notifier.
 
 use tokio::sync::mpsc;
 
 use crate::protocol::id::{ApproverId, TenantId};
 
-/// Approvers that wait to be looked at. What does not fit is left to the sweep.
+/// Approvers that wait to be looked at. The sweep finds those that do not fit.
 const MAX_NOTICES: usize = 8_192;
 
 pub type NotificationHint = (TenantId, ApproverId);

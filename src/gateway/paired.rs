@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::PairingService;
 use super::caller::{EnforcerOrApprover, Member};
-use super::error::{Error, Result};
+use super::error::{Error, Result, found};
 use super::page::{ListPage, PageRequest};
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::pairing::{Nonce, RoutingToken};
@@ -54,7 +54,7 @@ impl PairingService {
         let tenant = &caller.origin().tenant;
         let (source, hash) = (caller.origin().source(), token.hash());
         let known = self.store.revoke_pairing(tenant, side, &source, &hash);
-        known.await?.then_some(()).ok_or(Error::NotFound)
+        found(known.await?)
     }
 
     /// The pairings in force of which the caller may act as a side, oldest first.

@@ -1,5 +1,5 @@
-//! Pairing by code: an enforcer shows a code, an approver enters it and agrees, and both get a routing token. Codes and
-//! tokens are shown to these two sides only.
+//! Pairing by code: an enforcer shows a code, an approver enters it and agrees, and both get a
+//! routing token. Codes and tokens are shown to these two sides only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,7 @@ use crate::protocol::pairing::{
     CompletePairing, InitiatePairing, Nonce, PairingCode, RoutingToken,
 };
 use crate::protocol::timestamp::Timestamp;
+use crate::protocol::words::words;
 use crate::store::PairingStore;
 use crate::store::error::StoreError;
 use crate::store::pairing_code::{GuessLimits, ResolveFact, ResolvedCode};
@@ -43,16 +44,16 @@ pub struct CompletedPairing {
     pub workspace: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PairingWord {
-    /// The code has not been used.
-    Pending,
-    /// The code was used, but the approver has not agreed yet.
-    Resolved,
-    /// The two are paired, or were.
-    Completed,
-    Expired,
+words! {
+    PairingWord {
+        /// The code has not been used.
+        Pending = "pending",
+        /// The code was used, but the approver has not agreed yet.
+        Resolved = "resolved",
+        /// The two are paired, or were.
+        Completed = "completed",
+        Expired = "expired",
+    }
 }
 
 /// An attempt at pairing, for its initiator.
@@ -136,7 +137,7 @@ impl PairingService {
         let (tenant, principal) = (&caller.origin.tenant, &caller.origin.principal);
         let guesser = format!("{tenant}\n{principal}");
         self.guesses.check(&guesser, self.context.clock.now())?;
-        // Few at a time: guesses lock the same rows, and must not occupy every connection while they wait for each other.
+        // Few at a time: guesses lock the same rows, and must not occupy every connection.
         let _turn = self.guesses.turn().await?;
         let limits = GuessLimits {
             per_principal: self.context.config.pairing.guesses_per_principal,
@@ -200,7 +201,7 @@ impl PairingService {
         let approver = caller.acting(Some(request.approver), "/approverId")?;
         let nonce = request.nonce.ok_or(Error::NotFound)?;
         let tenant = &caller.origin.tenant;
-        // The initiator never changes, so the token can be derived before the statement that needs its hash.
+        // The initiator never changes, so the token can be derived before the statement.
         let session = self.store.pairing_session(tenant, &nonce).await?;
         let enforcer = session.ok_or(Error::NotFound)?.enforcer;
         let token = self

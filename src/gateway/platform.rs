@@ -1,19 +1,18 @@
-//! The use cases of the platform endpoints: checks the rights of administrators, operator and approvers, then calls
-//! `administration`.
+//! The use cases of the platform endpoints: checks rights, then calls `administration`.
 
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::administration::{AdminService, CredentialRequest, MadeCode, MadeCredential};
+use super::administration::{AdminService, CredentialRequest, CredentialScope, MadeCredential};
 use super::authenticate::ClientCertificate;
 use super::caller::{Admin, AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Member, Operator};
 use super::context::GatewayContext;
-use super::error::{Error, Result};
+use super::error::{Error, Result, found};
 use super::page::{ListPage, PageRequest};
 use crate::protocol::credential::RoleName;
 use crate::protocol::decision::SigningKey;
 use crate::protocol::exchange::ExchangeState;
-use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, SignerKeyId, TenantId};
+use crate::protocol::id::{ApproverId, EnforcerId, SignerKeyId, TenantId};
 use crate::protocol::key_proof::KeyProof;
 use crate::protocol::listing::{BoundCredential, CredentialLine, ExchangeLine, Tenant};
 use crate::protocol::token::RevocationLine;
@@ -32,16 +31,13 @@ pub struct ExchangeListing {
 
 /// The caller's tenant. An approver may act for itself only.
 fn key_owner<'c>(caller: &'c ApproverOrAdmin, approver: &ApproverId) -> Result<&'c TenantId> {
-    match caller {
-        ApproverOrAdmin::Admin(admin) => Ok(&admin.origin.tenant),
-        ApproverOrAdmin::Approver(caller) => {
-            caller.acting(Some(approver.clone()), "approverId")?;
-            Ok(&caller.origin.tenant)
-        }
+    if let ApproverOrAdmin::Approver(caller) = caller {
+        caller.acting(Some(approver.clone()), "approverId")?;
     }
+    Ok(&caller.origin().tenant)
 }
 
-/// Who manages an approver's keys, for the audit log.
+/// The actor that manages an approver's keys, for the audit log.
 fn key_keeper(caller: &ApproverOrAdmin, approver: &ApproverId) -> AuditActor {
     match caller {
         ApproverOrAdmin::Admin(admin) => admin.actor(),
@@ -49,16 +45,10 @@ fn key_keeper(caller: &ApproverOrAdmin, approver: &ApproverId) -> AuditActor {
     }
 }
 
-pub(super) fn manager(caller: &AdminOrOperator) -> AuditActor {
-    match caller {
-        AdminOrOperator::Admin(admin) => admin.actor(),
-        AdminOrOperator::Operator(operator) => operator.actor(),
-    }
-}
-
 impl GatewayContext {
-    /// Refuses whoever may not read the keys and devices of this approver. Those who may are the approver itself,
-    /// administrators, and enforcers that are paired with it or have asked it; to other enforcers there is no such approver.
+    /// Refuses callers that may not read the keys and devices of this approver. The approver
+    /// itself, administrators, and enforcers that are paired with it or have asked it may. For
+    /// other enforcers there is no such approver.
     pub(super) async fn check_reader(&self, caller: &Member, approver: &ApproverId) -> Result<()> {
         match caller {
             Member::Admin(_) => Ok(()),
@@ -69,7 +59,7 @@ impl GatewayContext {
                 let (tenant, enforcer) = (&caller.origin.tenant, caller.bound.as_ref());
                 let store = &self.store.credentials;
                 let known = store.knows_approver(tenant, enforcer, approver);
-                known.await?.then_some(()).ok_or(Error::NotFound)
+                found(known.await?)
             }
         }
     }
@@ -92,6 +82,15 @@ impl PlatformService {
         AdminService::new(&self.context.store, self.context.clock.clone(), actor)
     }
 
+    /// The administration of the credentials that the caller manages, in its name.
+    pub fn managed_by(&self, caller: &AdminOrOperator) -> AdminService {
+        let actor = match caller {
+            AdminOrOperator::Admin(admin) => admin.actor(),
+            AdminOrOperator::Operator(operator) => operator.actor(),
+        };
+        self.administration(actor).within(Self::scope(caller))
+    }
+
     /// Creates a credential: an administrator any of its tenant, the operator only administrators.
     pub async fn create_credential(
         &self,
@@ -100,13 +99,12 @@ impl PlatformService {
         request: CredentialRequest,
     ) -> Result<MadeCredential> {
         let tenant = Self::tenant_for(caller, tenant, request.role)?;
-        self.administration(manager(caller))
-            .create_credential(&tenant, request)
-            .await
+        let managed = self.managed_by(caller);
+        managed.create_credential(&tenant, request).await
     }
 
-    /// The tenant in which a caller may make credentials of this role: an administrator any in its own, the operator
-    /// administrators of the one it names.
+    /// The tenant in which a caller may make credentials of this role: an administrator any in its
+    /// own, the operator administrators in the one it names.
     pub(super) fn tenant_for(
         caller: &AdminOrOperator,
         tenant: Option<TenantId>,
@@ -135,11 +133,17 @@ impl PlatformService {
         }
     }
 
-    /// The credentials that a caller manages: those of its tenant, or the administrators of all tenants.
-    pub(super) fn reach(caller: &AdminOrOperator) -> (Option<&TenantId>, Option<RoleName>) {
+    /// The credentials that a caller manages: those of its tenant, or all administrators.
+    pub(super) fn scope(caller: &AdminOrOperator) -> CredentialScope {
         match caller {
-            AdminOrOperator::Admin(admin) => (Some(&admin.origin.tenant), None),
-            AdminOrOperator::Operator(_) => (None, Some(RoleName::Admin)),
+            AdminOrOperator::Admin(admin) => CredentialScope {
+                tenant: Some(admin.origin.tenant.clone()),
+                role: None,
+            },
+            AdminOrOperator::Operator(_) => CredentialScope {
+                tenant: None,
+                role: Some(RoleName::Admin),
+            },
         }
     }
 
@@ -162,35 +166,13 @@ impl PlatformService {
         caller: &AdminOrOperator,
         request: &PageRequest,
     ) -> Result<ListPage<CredentialLine>> {
-        let (tenant, role) = Self::reach(caller);
+        let CredentialScope { tenant, role } = Self::scope(caller);
+        let tenant = tenant.as_ref();
         let listing = format!("credentials\n{}", tenant.map_or("", TenantId::as_str));
         let part = self.part(&listing, request)?;
         let store = &self.context.store.credentials;
         let (items, next) = store.credentials(tenant, role, &part).await?;
         Ok(ListPage::new(&listing, items, next.as_ref()))
-    }
-
-    pub async fn revoke_credential(
-        &self,
-        caller: &AdminOrOperator,
-        id: &CredentialId,
-    ) -> Result<()> {
-        let (tenant, role) = Self::reach(caller);
-        self.administration(manager(caller))
-            .revoke_credential(tenant, role, id)
-            .await
-    }
-
-    /// A new code for a certificate credential that the caller manages.
-    pub async fn issue_code(
-        &self,
-        caller: &AdminOrOperator,
-        id: &CredentialId,
-    ) -> Result<MadeCode> {
-        let (tenant, role) = Self::reach(caller);
-        self.administration(manager(caller))
-            .issue_code(tenant, role, id)
-            .await
     }
 
     /// Binds the certificate that the caller presents to the credential that the code is for.
@@ -222,8 +204,7 @@ impl PlatformService {
         Ok(ListPage::new(&listing, items, next.as_ref()))
     }
 
-    /// Refuses whoever may not register a key of this approver. A credential for any approver may not: its holder would
-    /// speak for somebody who has not chosen a key yet.
+    /// Refuses callers that may not register a key of this approver.
     pub fn check_registrar(caller: &ApproverOrAdmin, approver: &ApproverId) -> Result<()> {
         match caller {
             ApproverOrAdmin::Approver(caller) => caller.speaking_for(approver),
@@ -231,8 +212,7 @@ impl PlatformService {
         }
     }
 
-    /// Registers a signing key: an administrator any, an approver only its own first, and only with a proof that it holds
-    /// the key.
+    /// Registers a signing key: an administrator any, an approver only its own first with a proof.
     pub async fn register_key(
         &self,
         caller: &ApproverOrAdmin,
@@ -245,7 +225,7 @@ impl PlatformService {
         let first_only = matches!(caller, ApproverOrAdmin::Approver(_));
         if let Some(proof) = proof {
             let now = self.context.clock.now();
-            proof.check(tenant, approver, (&key.id, &key.public_key), now)?;
+            proof.check(tenant, approver, &key.id, &key.public_key, now)?;
             key.proof_nonce = Some(proof.nonce);
         } else if first_only {
             let expected = "a signature by the key over its own registration (required)";

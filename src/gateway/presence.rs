@@ -1,8 +1,8 @@
-//! Presence of enforcers. Channels have rows already; calls are collected here and written in batches, so that their cost
-//! does not grow with their number.
+//! Presence of enforcers. Channels have rows already. Calls are collected here and written in
+//! batches, so that their cost does not grow with their number.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -13,11 +13,12 @@ use super::error::{Error, Result};
 use crate::config::Config;
 use crate::protocol::id::{EnforcerId, TenantId};
 use crate::protocol::presence::{ClientHello, Presence, judge_presence};
+use crate::short_lock::ShortLock;
 use crate::store::ChannelStore;
 use crate::store::presence::HelloRow;
 use crate::wake::WakeKey;
 
-/// Most enforcers whose calls wait to be written; while the database is unavailable, further ones are dropped.
+/// Most enforcers whose calls wait to be written. Further ones are dropped.
 const MAX_CALLERS: usize = 100_000;
 /// How long a call keeps an enforcer online.
 const CALL_LIFETIME: Duration = Duration::from_secs(600);
@@ -25,27 +26,7 @@ const CALL_LIFETIME: Duration = Duration::from_secs(600);
 /// The latest call of each enforcer, until it is written.
 type LatestCalls = HashMap<(TenantId, EnforcerId), Instant>;
 
-#[derive(Default)]
-pub(super) struct CallPresence {
-    /// Held for a few instructions, never across an await.
-    latest: Mutex<LatestCalls>,
-}
-
-impl CallPresence {
-    fn latest(&self) -> MutexGuard<'_, LatestCalls> {
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn note(&self, caller: (TenantId, EnforcerId), at: Instant) {
-        let mut latest = self.latest();
-        if latest.len() < MAX_CALLERS || latest.contains_key(&caller) {
-            let noted = latest.entry(caller).or_insert(at);
-            *noted = at.max(*noted);
-        }
-    }
-}
-
-/// How often calls are written: shorter than configured, because the sweep's jitter adds up to a fifth.
+/// How often calls are written: less than configured, as the sweep's jitter adds up to a fifth.
 pub(super) fn write_every(config: &Config) -> Duration {
     Duration::from_secs(config.presence.write_seconds) * 4 / 5
 }
@@ -54,7 +35,7 @@ pub(super) fn write_every(config: &Config) -> Duration {
 pub struct EnforcerPresence {
     context: Arc<GatewayContext>,
     store: Arc<ChannelStore>,
-    calls: CallPresence,
+    calls: ShortLock<LatestCalls>,
 }
 
 impl EnforcerPresence {
@@ -62,22 +43,29 @@ impl EnforcerPresence {
         Self {
             context: Arc::clone(context),
             store: Arc::clone(&context.store.channels),
-            calls: CallPresence::default(),
+            calls: ShortLock::default(),
         }
     }
 
     pub fn seen(&self, tenant: &TenantId, enforcer: &EnforcerId) {
-        self.calls
-            .note((tenant.clone(), enforcer.clone()), Instant::now());
+        self.note(tenant.clone(), enforcer.clone(), Instant::now());
+    }
+
+    fn note(&self, tenant: TenantId, enforcer: EnforcerId, at: Instant) {
+        let (mut calls, caller) = (self.calls.lock(), (tenant, enforcer));
+        if calls.len() < MAX_CALLERS || calls.contains_key(&caller) {
+            let noted = calls.entry(caller).or_insert(at);
+            *noted = at.max(*noted);
+        }
     }
 
     /// Writes the calls since the last time. If that fails, they are kept for the next.
     pub(super) async fn write_calls(&self) -> Result<()> {
-        let latest = std::mem::take(&mut *self.calls.latest());
+        let latest = std::mem::take(&mut *self.calls.lock());
         let written = self.store.note_calls(&latest).await;
         if written.is_err() {
-            for (caller, at) in latest {
-                self.calls.note(caller, at);
+            for ((tenant, enforcer), at) in latest {
+                self.note(tenant, enforcer, at);
             }
         }
         Ok(written?)

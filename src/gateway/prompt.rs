@@ -1,4 +1,5 @@
-//! Prompts to agents: sent by an approver or administrator, queued for the enforcer, and acknowledged by it.
+//! Prompts to agents: sent by an approver or administrator, queued for the enforcer, acknowledged
+//! by it.
 
 use std::sync::Arc;
 
@@ -34,6 +35,11 @@ const PROMPT: FramingKinds = FramingKinds {
     },
     about: "requestId",
 };
+
+/// Prompts that one call reads.
+const PENDING_AT_ONCE: i64 = 16;
+/// Bytes that one call reads, unless the first prompt has more.
+const PENDING_BYTES: i64 = 256 << 10;
 
 /// A prompt or an acknowledgement of one.
 #[derive(Debug)]
@@ -178,7 +184,8 @@ impl PromptService {
         })
     }
 
-    /// Accepts a prompt, at most one per id. Also returns whether an idempotency key gave the answer.
+    /// Accepts a prompt, at most one per id. Also returns whether an idempotency key gave the
+    /// answer.
     pub async fn send_prompt(&self, command: SendPrompt) -> Result<(PromptRecord, bool)> {
         let operation = self.context.clock.operation_id();
         let (tenant, mut prompt) = (command.tenant, command.prompt);
@@ -232,15 +239,9 @@ impl PromptService {
         });
         Ok(readable.ok_or(Error::NotFound)?.standing)
     }
-}
 
-/// Prompts that one call reads.
-const PENDING_AT_ONCE: i64 = 16;
-/// Bytes that one call reads, unless the first prompt has more.
-const PENDING_BYTES: i64 = 256 << 10;
-
-impl PromptService {
-    /// The oldest prompts that wait for an enforcer's acknowledgement. Reading them changes nothing: they are still pushed.
+    /// The oldest prompts without an acknowledgement of the enforcer. Reading changes nothing: they
+    /// are still pushed.
     pub async fn pending(
         &self,
         caller: &EnforcerOrAdmin,
@@ -255,10 +256,8 @@ impl PromptService {
             }
             EnforcerOrAdmin::Admin(caller) => &caller.origin.tenant,
         };
-        let (limit, bytes) = (PENDING_AT_ONCE, PENDING_BYTES);
-        let found = self
-            .store
-            .pending_prompts(tenant, enforcer, session, limit, bytes);
+        let (store, limit, bytes) = (&self.store, PENDING_AT_ONCE, PENDING_BYTES);
+        let found = store.pending_prompts(tenant, enforcer, session, limit, bytes);
         Ok(found.await?)
     }
 }

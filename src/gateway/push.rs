@@ -40,19 +40,17 @@ pub(super) fn for_approver(
 ) -> Result<PushService> {
     let gateway_id = &context.config.server.gateway_id;
     let message_id = message.message();
-    let context = match &message {
-        ForApprover::Request(request) => context_of(context, request.trace.as_deref()),
-        ForApprover::Withdrawn(_) => None,
-    };
-    let (msg_type, created_at, text) = match message {
+    let (msg_type, created_at, context, text) = match message {
         ForApprover::Request(request) => (
             "approval.request",
             request.created_at,
+            context_of(context, request.trace.as_deref()),
             serialised(&request.envelope(gateway_id)?)?,
         ),
         ForApprover::Withdrawn(withdrawal) => (
             "exchange.withdrawn",
             withdrawal.created_at,
+            None,
             serialised(&withdrawal.envelope(gateway_id, approver.clone()))?,
         ),
     };
@@ -72,32 +70,29 @@ pub(super) fn for_enforcer(
     claimed: ClaimedMessage,
 ) -> Result<PushService> {
     let gateway_id = &context.config.server.gateway_id;
-    let context = match &claimed.message {
-        ForEnforcer::Decision { delivery, .. } => context_of(context, delivery.trace.as_deref()),
-        ForEnforcer::Prompt(prompt) => context_of(context, prompt.trace.as_deref()),
-        ForEnforcer::Refresh(_) => None,
-    };
-    let (msg_type, message_id, text) = match claimed.message {
+    let (msg_type, message_id, context, text) = match claimed.message {
         ForEnforcer::Decision {
             request_id,
             expires_at,
             delivery,
-        } => {
-            let message_id = delivery.message_id;
-            let text =
-                serialised(&delivery.envelope(gateway_id, &request_id, enforcer, expires_at)?)?;
-            ("decision.deliver", message_id, text)
-        }
-        ForEnforcer::Refresh(refresh) => {
-            let message_id = refresh.message_id;
-            let text = serialised(&refresh.envelope(gateway_id))?;
-            ("refresh.request", message_id, text)
-        }
-        ForEnforcer::Prompt(prompt) => {
-            let message_id = prompt.message_id;
-            let text = serialised(&prompt.envelope(gateway_id, enforcer)?)?;
-            ("prompt.send", message_id, text)
-        }
+        } => (
+            "decision.deliver",
+            delivery.message_id,
+            context_of(context, delivery.trace.as_deref()),
+            serialised(&delivery.envelope(gateway_id, &request_id, enforcer, expires_at)?)?,
+        ),
+        ForEnforcer::Refresh(refresh) => (
+            "refresh.request",
+            refresh.message_id,
+            None,
+            serialised(&refresh.envelope(gateway_id))?,
+        ),
+        ForEnforcer::Prompt(prompt) => (
+            "prompt.send",
+            prompt.message_id,
+            context_of(context, prompt.trace.as_deref()),
+            serialised(&prompt.envelope(gateway_id, enforcer)?)?,
+        ),
     };
     Ok(PushService {
         message_id,

@@ -1,26 +1,33 @@
-//! The secret that the nodes of a cluster share, and what is derived from it: hashes of pairing codes, routing tokens, the
-//! keys of notifications, and a check value by which nodes compare theirs. The secret itself is never stored or printed.
-
-use std::sync::atomic::Ordering;
+//! The secret that the nodes of a cluster share, and values derived from it: hashes of pairing
+//! codes, routing tokens, keys of notifications, and a check value by which nodes compare theirs.
+//! The secret itself is never stored or printed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 
-use super::ChannelService;
 use super::authenticate::random_text;
 use super::error::Result;
 use crate::config::Secret;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::pairing::{Nonce, PairingCode, RoutingToken};
 
-/// A secret for a node that has none configured. It lasts until the node stops, which must be the only one.
+/// A secret for a single node that has none configured. It lasts until the node stops.
 pub fn generate() -> Result<Secret> {
     tracing::warn!(
         "security.cluster_secret is not set: pairing codes become invalid when this node stops, routing tokens cannot be \
          shown again after that, and no second node may join"
     );
     Ok(Secret::from(random_text::<32>()?.as_str()))
+}
+
+pub(super) fn tag_bytes(tag: hmac::Tag) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes
+        .iter_mut()
+        .zip(tag.as_ref())
+        .for_each(|(to, from)| *to = *from);
+    bytes
 }
 
 pub struct ClusterSecret(hmac::Key);
@@ -31,19 +38,15 @@ impl ClusterSecret {
         Self(hmac::Key::new(hmac::HMAC_SHA256, key))
     }
 
-    /// The MAC of `parts` for one purpose. Each part is preceded by its length, so that different lists never collide.
+    /// The MAC of `parts` for one purpose. Each part follows its length, so different lists never
+    /// collide.
     pub(super) fn mac(&self, purpose: &str, parts: &[&[u8]]) -> [u8; 32] {
         let mut mac = hmac::Context::with_key(&self.0);
         for part in [purpose.as_bytes()].iter().chain(parts) {
             mac.update(&(part.len() as u64).to_be_bytes());
             mac.update(part);
         }
-        let tag = mac.sign();
-        let mut bytes = [0; 32];
-        for (to, from) in bytes.iter_mut().zip(tag.as_ref()) {
-            *to = *from;
-        }
-        bytes
+        tag_bytes(mac.sign())
     }
 
     pub(super) fn code_hash(&self, tenant: &TenantId, code: PairingCode) -> [u8; 32] {
@@ -72,20 +75,5 @@ impl ClusterSecret {
     /// Identifies the secret without revealing it.
     pub fn check(&self) -> [u8; 32] {
         self.mac("countersign/check/1", &[])
-    }
-}
-
-impl ChannelService {
-    /// Warns the operator when the nodes' secrets differ: once, until they agree again.
-    pub(super) fn note_secrets(&self, differ: bool) {
-        if differ && !self.secrets_differ.swap(true, Ordering::Relaxed) {
-            tracing::warn!(
-                "another node has a different security.cluster_secret, so pairing codes of one do not work on the other; \
-                 set the same on every node"
-            );
-        }
-        if !differ {
-            self.secrets_differ.store(false, Ordering::Relaxed);
-        }
     }
 }

@@ -1,4 +1,5 @@
-//! Sessions: accepts the events that enforcers report, and shows a session to those who may read it.
+//! Sessions: accepts the events that enforcers report, and shows a session to those who may read
+//! it.
 
 use std::sync::Arc;
 
@@ -17,7 +18,7 @@ use crate::store::session::ReportRow;
 
 #[derive(Debug)]
 pub struct ReportCommand {
-    /// If the message names no enforcer, the refusal to use unless the session is known and tells it.
+    /// If the message names no enforcer: the refusal, unless the session is known and tells it.
     enforcer: Result<EnforcerId>,
     pub report: SessionReport,
 }

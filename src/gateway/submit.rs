@@ -22,7 +22,7 @@ pub struct SubmitCommand {
     pub enforcer: EnforcerId,
     pub submission: Submission,
     pub idempotency: Option<IdempotencyKey>,
-    /// What the sender is told although the submission is accepted.
+    /// A warning for the sender of an accepted submission.
     pub warning: Option<&'static str>,
 }
 
@@ -71,11 +71,11 @@ impl ExchangeService {
         let (enforcer, mut submission) = (command.enforcer, command.submission);
         submission.trace = trace::carry(submission.trace);
         self.presence.seen(tenant, &enforcer);
-        // A repeat must be recognised even if it can no longer be routed, so the store is asked anyway: it never writes a
-        // submission without approvers.
+        // A repeat must be recognised even if it can no longer be routed, so the store is asked
+        // anyway. It never writes a submission without approvers.
         let route = submission.route.clone();
         let (approvers, unroutable) = self.approvers(tenant, &enforcer, &route).await?;
-        let counted = self.must_count(tenant, &enforcer, &approvers).await?;
+        let counted = self.loads.must_count(tenant, &enforcer, &approvers).await?;
         let asked = approvers
             .iter()
             .map(|approver| AskedApprover {

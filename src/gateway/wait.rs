@@ -1,7 +1,8 @@
 //! Waits for the end of exchanges. A wait holds no database connection.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -9,11 +10,13 @@ use futures_util::future::select_all;
 use tokio::time::{Instant, sleep_until};
 
 use super::ExchangeService;
-use super::caller::{CallerIdentity, EnforcerOrAdmin, Member};
+use super::admission::{CountLimit, CounterPermit};
+use super::caller::{EnforcerOrAdmin, Member};
 use super::error::{Error, Result};
+use super::exchanges::WaiterIdentity;
 use crate::jitter::jitter;
 use crate::protocol::exchange::ExchangeState;
-use crate::protocol::id::{EnforcerId, RequestId, TenantId};
+use crate::protocol::id::{EnforcerId, RequestId};
 use crate::store::exchange::Exchange;
 use crate::telemetry::trace;
 use crate::wake::{WakeCause, WakeKey};
@@ -29,9 +32,17 @@ pub enum WaitOutcome {
     Pending,
 }
 
+/// A read that found nothing to end the wait.
+struct PendingRead {
+    /// Time until the first of the exchanges expires.
+    expires_in: Duration,
+    /// The enforcer that is waited for, if it is one.
+    enforcer: Option<EnforcerId>,
+}
+
 impl ExchangeService {
-    /// Waits for an exchange's decision, at most `time_limit`. Each read counts as a call of the enforcer: at least when the
-    /// wait begins and when it ends.
+    /// Waits for an exchange's decision, at most `time_limit`. Each read counts as a call of the
+    /// enforcer: at least when the wait begins and when it ends.
     pub async fn wait(
         &self,
         caller: EnforcerOrAdmin,
@@ -39,112 +50,130 @@ impl ExchangeService {
         time_limit: Duration,
     ) -> Result<WaitOutcome> {
         let caller = Member::from(caller);
-        let origin = caller.origin();
         let deadline = Instant::now() + time_limit;
-        let mut turn = None;
-        let mut cause = WakeCause::Hint;
-        // Register before reading, so that a decision in between is not missed.
-        let key = WakeKey::Exchange(origin.tenant.clone(), request.clone());
-        let mut waiter = self.context.wake.register(key);
-        loop {
-            let exchange = match self.exchange(&caller, request).await {
-                // Once begun, a wait survives a short outage or overload of the database.
-                Err(Error::Unavailable) if turn.is_some() && Instant::now() < deadline => {
-                    let again = deadline.min(Instant::now() + jitter(RECHECK_INTERVAL));
-                    sleep_until(again).await;
-                    continue;
-                }
-                exchange => exchange?,
-            };
-            match exchange.state {
-                ExchangeState::Decided | ExchangeState::Delivered => {
-                    let decided = exchange.decision.as_ref();
-                    if let Some(decision) = decided {
-                        self.context
-                            .note_missed(cause, "exchange", decision.decided_at);
-                        trace::adopt_from(decision.trace.as_deref());
-                    }
-                    return Ok(WaitOutcome::Decided(Box::new(exchange)));
-                }
-                ExchangeState::Expired | ExchangeState::Withdrawn | ExchangeState::Cancelled => {
-                    return Ok(WaitOutcome::Over(exchange.state));
-                }
-                ExchangeState::PendingApproval => {}
-            }
-            if Instant::now() >= deadline {
-                return Ok(WaitOutcome::Pending);
-            }
-            if turn.is_none() {
-                let most = self.context.config.limits.waits_per_identity;
-                turn = Some(
-                    self.waits
-                        .enter(origin, Some(&exchange.enforcer_id), 1, most)?,
-                );
-            }
-            // The exchange's expiry ends the wait, whether or not the sweep has written it.
-            let look_again =
-                deadline.min(Instant::now() + exchange.expires_in + Duration::from_millis(1));
-            tokio::select! {
-                by = waiter.woken() => cause = by,
-                () = sleep_until(look_again) => {}
-                () = self.context.draining.cancelled() => return Ok(WaitOutcome::Pending),
-            }
-        }
+        let requests = std::slice::from_ref(request);
+        let read = |cause| self.read_decided(&caller, request, cause);
+        let ended = self.wait_until(&caller, requests, deadline, None, read);
+        Ok(ended.await?.unwrap_or(WaitOutcome::Pending))
     }
 
-    /// Waits until one of these exchanges is no longer pending, at most `time_limit`. Returns all of which that is known
-    /// then; those that the caller may not read are among them.
+    async fn read_decided(
+        &self,
+        caller: &Member,
+        request: &RequestId,
+        cause: WakeCause,
+    ) -> Result<ControlFlow<WaitOutcome, PendingRead>> {
+        let exchange = self.exchange(caller, request).await?;
+        Ok(match exchange.state {
+            ExchangeState::Decided | ExchangeState::Delivered => {
+                if let Some(decision) = &exchange.decision {
+                    let at = decision.decided_at;
+                    self.context.note_missed(cause, "exchange", at);
+                    trace::adopt_from(decision.trace.as_deref());
+                }
+                ControlFlow::Break(WaitOutcome::Decided(Box::new(exchange)))
+            }
+            ExchangeState::Expired | ExchangeState::Withdrawn | ExchangeState::Cancelled => {
+                ControlFlow::Break(WaitOutcome::Over(exchange.state))
+            }
+            ExchangeState::PendingApproval => ControlFlow::Continue(PendingRead {
+                expires_in: exchange.expires_in,
+                enforcer: Some(exchange.enforcer_id),
+            }),
+        })
+    }
+
+    /// Waits until one of these exchanges is no longer pending, at most `time_limit`. Returns all
+    /// that are known to have ended by then, and those that the caller may not read.
     pub async fn wait_for_any(
         &self,
         caller: &Member,
         requests: Vec<RequestId>,
         time_limit: Duration,
     ) -> Result<Vec<RequestId>> {
-        let origin = caller.origin();
         let deadline = Instant::now() + time_limit;
-        let most = self.context.config.limits.waits_per_identity;
-        let _turn = self.waits.enter(origin, None, requests.len(), most)?;
-        // Registered before the first read, so that an end in between is not missed.
-        let mut waiters: Vec<_> = requests
-            .iter()
-            .map(|request| WakeKey::Exchange(origin.tenant.clone(), request.clone()))
+        let permit = self.count_waits(caller, None, requests.len())?;
+        let requests = Arc::new(requests);
+        let read = |_| self.read_ended(caller, &requests);
+        let ended = self.wait_until(caller, &requests, deadline, Some(permit), read);
+        Ok(ended.await?.unwrap_or_default())
+    }
+
+    async fn read_ended(
+        &self,
+        caller: &Member,
+        requests: &Arc<Vec<RequestId>>,
+    ) -> Result<ControlFlow<Vec<RequestId>, PendingRead>> {
+        let pending = self.pending_of(caller, requests).await?;
+        let ended = requests.iter().filter(|id| !pending.contains_key(*id));
+        let ended: Vec<_> = ended.cloned().collect();
+        Ok(if ended.is_empty() {
+            ControlFlow::Continue(PendingRead {
+                expires_in: pending.into_values().min().unwrap_or_default(),
+                enforcer: None,
+            })
+        } else {
+            ControlFlow::Break(ended)
+        })
+    }
+
+    /// Reads now, and again whenever one of the exchanges may have changed, until `read` returns an
+    /// answer. `None` at the deadline, or if the node drains. The wait is counted once it pauses,
+    /// unless the caller has counted it.
+    async fn wait_until<T, F>(
+        &self,
+        caller: &Member,
+        requests: &[RequestId],
+        deadline: Instant,
+        mut permit: Option<CounterPermit<WaiterIdentity>>,
+        read: impl Fn(WakeCause) -> F,
+    ) -> Result<Option<T>>
+    where
+        F: Future<Output = Result<ControlFlow<T, PendingRead>>>,
+    {
+        // Register before reading, so that a decision in between is not missed.
+        let tenant = &caller.origin().tenant;
+        let keys = requests.iter().cloned();
+        let mut waiters: Vec<_> = keys
+            .map(|request| WakeKey::Exchange(tenant.clone(), request))
             .map(|key| self.context.wake.register(key))
             .collect();
-        let requests = Arc::new(requests);
+        let mut cause = WakeCause::Hint;
         let mut has_read = false;
         loop {
-            let pending = match self.pending_of(caller, &requests).await {
+            let pending = match read(cause).await {
                 // Once begun, a wait survives a short outage or overload of the database.
                 Err(Error::Unavailable) if has_read && Instant::now() < deadline => {
-                    let again = deadline.min(Instant::now() + jitter(RECHECK_INTERVAL));
-                    sleep_until(again).await;
+                    sleep_until(deadline.min(Instant::now() + jitter(RECHECK_INTERVAL))).await;
                     continue;
                 }
-                pending => pending?,
+                Err(error) => return Err(error),
+                Ok(ControlFlow::Break(answer)) => return Ok(Some(answer)),
+                Ok(ControlFlow::Continue(_)) if Instant::now() >= deadline => return Ok(None),
+                Ok(ControlFlow::Continue(pending)) => pending,
             };
             has_read = true;
-            let ended = requests.iter().filter(|id| !pending.contains_key(*id));
-            let ended: Vec<_> = ended.cloned().collect();
-            if !ended.is_empty() || Instant::now() >= deadline {
-                return Ok(ended);
+            if permit.is_none() {
+                permit = Some(self.count_waits(caller, pending.enforcer, 1)?);
             }
-            let first = pending.values().min().copied().unwrap_or_default();
-            let look_again = deadline.min(Instant::now() + first + Duration::from_millis(1));
+            // The expiry ends the wait, whether or not the sweep has written it.
+            let expiry = Instant::now() + pending.expires_in + Duration::from_millis(1);
             let woken = waiters.iter_mut().map(|waiter| Box::pin(waiter.woken()));
             tokio::select! {
-                _ = select_all(woken) => {}
-                () = sleep_until(look_again) => {}
-                () = self.context.draining.cancelled() => return Ok(Vec::new()),
+                (by, ..) = select_all(woken) => cause = by,
+                () = sleep_until(deadline.min(expiry)) => {}
+                () = self.context.draining.cancelled() => return Ok(None),
             }
-            // Whatever woke the others too is seen by the next read.
+            // The next read sees everything that the other waiters were woken for.
             for waiter in &mut waiters {
                 let _woken = waiter.woken().now_or_never();
             }
         }
     }
 
-    /// Those of these exchanges that are pending, as far as the caller may read them. Read to the end also if the client
-    /// hangs up: a database call that is dropped halfway costs its connection.
+    /// Those of these exchanges that are pending, as far as the caller may read them. Read to the
+    /// end also if the client hangs up: a database call that is dropped halfway costs its
+    /// connection.
     async fn pending_of(
         &self,
         caller: &Member,
@@ -169,68 +198,27 @@ impl ExchangeService {
         Ok(read?)
     }
 
-    pub fn waiting(&self) -> usize {
-        self.waits.counts().values().sum()
-    }
-}
-
-/// A principal of a tenant, and the enforcer it waits for, if it waits for one.
-type WaiterIdentity = (TenantId, String, Option<EnforcerId>);
-
-/// Counts the waits of each identity on this node.
-#[derive(Clone, Default)]
-pub(super) struct WaitCounter {
-    /// Held for a few instructions, never across an await.
-    counts: Arc<Mutex<HashMap<WaiterIdentity, usize>>>,
-}
-
-/// Counted waits. Dropping it ends the count.
-struct WaitPermit {
-    identity: WaiterIdentity,
-    count: usize,
-    counter: WaitCounter,
-}
-
-impl WaitCounter {
-    fn counts(&self) -> MutexGuard<'_, HashMap<WaiterIdentity, usize>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn enter(
+    fn count_waits(
         &self,
-        origin: &CallerIdentity,
-        enforcer: Option<&EnforcerId>,
+        caller: &Member,
+        enforcer: Option<EnforcerId>,
         count: usize,
-        most: usize,
-    ) -> Result<WaitPermit> {
-        // A token's issuer may use the same subject in several tenants.
-        let identity = (
-            origin.tenant.clone(),
-            origin.principal.clone(),
-            enforcer.cloned(),
-        );
-        let mut counts = self.counts();
-        let before = counts.get(&identity).copied().unwrap_or_default();
-        if before + count > most {
-            return Err(Error::TooManyWaits);
-        }
-        counts.insert(identity.clone(), before + count);
-        Ok(WaitPermit {
-            identity,
-            count,
-            counter: self.clone(),
-        })
+    ) -> Result<CounterPermit<WaiterIdentity>> {
+        let origin = caller.origin();
+        let identity = WaiterIdentity {
+            tenant: origin.tenant.clone(),
+            principal: origin.principal.clone(),
+            enforcer,
+        };
+        let limit = CountLimit {
+            per_key: self.context.config.limits.waits_per_identity,
+            total: usize::MAX,
+        };
+        let entered = self.waits.enter(identity, count, limit);
+        entered.ok_or(Error::TooManyWaits)
     }
-}
 
-impl Drop for WaitPermit {
-    fn drop(&mut self) {
-        let mut counts = self.counter.counts();
-        if let Some(count) = counts.get_mut(&self.identity) {
-            *count -= self.count;
-            if *count == 0 {
-                counts.remove(&self.identity);
-            }
-        }
+    pub fn waiting(&self) -> usize {
+        self.waits.total()
     }
 }

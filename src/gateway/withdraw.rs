@@ -1,4 +1,5 @@
-//! Ends an exchange without a decision: withdrawal by the enforcer, cancellation by an administrator.
+//! Ends an exchange without a decision: withdrawal by the enforcer, cancellation by an
+//! administrator.
 
 use super::ExchangeService;
 use super::caller::{Admin, CallerIdentity, Enforcer};

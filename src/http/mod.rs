@@ -1,68 +1,22 @@
-//! The HTTP transport: it parses requests, calls the gateway and prints responses. All routes are listed here; rules about
-//! exchanges are in `gateway`.
+//! The HTTP transport: it parses requests, calls the gateway and prints responses. All routes are
+//! listed here; rules about exchanges are in `gateway`.
 
-mod audit;
-mod auth;
-mod body;
-mod certificate;
-mod channel;
-mod charged_body;
-mod client_certificate;
-mod connection;
-pub mod connection_limit;
-mod device;
-mod drain_body;
-pub mod error;
-mod exchange;
-mod frame;
-mod generic;
-mod h1_framing;
-mod h2_framing;
-mod h2_stall;
-mod health;
-mod http_version;
-mod inbox;
-mod introduction;
-mod invitation;
-mod limit;
-pub mod listener_mode;
-mod memory;
-mod metered;
-pub mod metrics;
-mod notification;
-mod openapi;
-mod origin;
-mod page;
-mod page_settings;
-mod pairing;
-mod parsing;
-pub mod peer;
-pub mod platform;
-mod presence;
-mod prompt;
-pub mod proxied;
-mod relay;
-pub mod reply;
-mod request_log;
-mod request_scope;
-mod self_or_ca;
-pub mod serve;
-mod session;
-mod sse;
-mod status;
-pub mod tls;
-mod token;
-mod watchdog;
-mod whoami;
-mod ws;
+pub mod api;
+pub mod server;
 
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Extension, Router};
 use tower_http::catch_panic::CatchPanicLayer;
 
-use self::error::{HttpRefusal, TransportError};
-use self::reply::AppState;
+use self::api::error::{HttpRefusal, TransportError};
+use self::api::reply::AppState;
+use self::api::{
+    audit, certificate, device, exchange, generic, health, inbox, introduction, invitation,
+    notification, openapi, origin, page, page_settings, pairing, platform, presence, prompt, reply,
+    request_log, session, sse, status, token, whoami, ws,
+};
+use self::server::drain_body;
 use crate::gateway::error::Error;
 
 /// A router, and the method and path of each of its routes.
@@ -204,7 +158,7 @@ pub fn router(node: AppState) -> Router {
         .method_not_allowed_fallback(method_not_allowed)
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), origin::refuse_foreign))
-        .layer(from_fn(proxied::refuse_unproxied))
+        .layer(from_fn(health::refuse_health_only))
         .layer(refuse_early.clone())
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_envelopes));
     let plain = plain()
@@ -213,7 +167,7 @@ pub fn router(node: AppState) -> Router {
         .merge(plain_waits().0)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(from_fn_with_state(node.clone(), origin::refuse_foreign))
-        .layer(from_fn(proxied::refuse_unproxied))
+        .layer(from_fn(health::refuse_health_only))
         .layer(refuse_early);
     let health = health()
         .0
@@ -224,7 +178,7 @@ pub fn router(node: AppState) -> Router {
         .merge(plain)
         .merge(health)
         .fallback(async || HttpRefusal::from(TransportError::NoSuchRoute))
-        .layer(Extension(openapi::Cache::new(routes())))
+        .layer(Extension(openapi::Cache::default()))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))
         .layer(from_fn(drain_body::drain_unread))

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use axum::http::Uri;
+use http::Uri;
 use hyper_util::client::legacy::connect::dns::Name;
 use ipnet::IpNet;
 use tokio::sync::Semaphore;

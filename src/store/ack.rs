@@ -84,32 +84,33 @@ impl BatchStatement for TakeAcks {
     async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let found = sqlx::query!(
             r#"
-            with input as (
-                select operation_id, tenant_id, recipient_kind, recipient, message_id
-                  from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::uuid[])
-                       as i (operation_id, tenant_id, recipient_kind, recipient, message_id)
+            with input as materialized (
+                select i.*, $1::interval as clock_offset, $2::text as node, $3::boolean as traced
+                  from unnest($4::uuid[], $5::text[], $6::text[], $7::text[], $8::uuid[], $9::text[], $10::text[], $11::text[])
+                       as i (operation_id, tenant_id, recipient_kind, recipient, message_id, outcome, principal, address)
             ),
-            mine as materialized (
+            found_messages as materialized (
                 select i.operation_id, m.tenant_id, m.recipient_kind, m.recipient, m.message_id, m.kind, m.request_id,
                        m.expires_at
                   from input i
                   join messages m on m.tenant_id = i.tenant_id and m.recipient_kind = i.recipient_kind
                                  and m.recipient = i.recipient and m.message_id = i.message_id
             ),
-            locked as materialized (
+            locked_exchanges as materialized (
                 select m.operation_id
                   from exchanges e
-                  join mine m on m.tenant_id = e.tenant_id and m.request_id = e.request_id and m.kind = 'decision.deliver'
+                  join found_messages m on m.tenant_id = e.tenant_id and m.request_id = e.request_id
+                                       and m.kind = 'decision.deliver'
                    for no key update of e skip locked
             ),
-            held as materialized (
-                select i.operation_id
+            locked_messages as materialized (
+                select f.operation_id
                   from messages m
-                  join mine i on i.tenant_id = m.tenant_id and i.recipient_kind = m.recipient_kind
-                             and i.recipient = m.recipient and i.message_id = m.message_id
+                  join found_messages f on f.tenant_id = m.tenant_id and f.recipient_kind = m.recipient_kind
+                                       and f.recipient = m.recipient and f.message_id = m.message_id
                    for no key update of m skip locked
             ),
-            items as materialized (
+            locked_items as materialized (
                 select i.operation_id, x.tenant_id, x.request_id, x.approver_id
                   from input i
                   join inbox_items x on i.recipient_kind = 'approver' and x.tenant_id = i.tenant_id
@@ -118,90 +119,89 @@ impl BatchStatement for TakeAcks {
             ),
             -- Read once everything is locked: the counts make this wait for it, and whatever joins it too.
             clock as materialized (
-                select clock_timestamp() + $6::interval as at
-                  from (select count(*) as locked from locked) l, (select count(*) as held from held) h,
-                       (select count(*) as items from items) x
+                select clock_timestamp() + (select i.clock_offset from input i limit 1) as at
+                  from (select count(*) from locked_exchanges) e, (select count(*) from locked_messages) m,
+                       (select count(*) from locked_items) x
             ),
-            ready as materialized (
-                select m.operation_id, m.tenant_id, m.recipient_kind, m.recipient, m.message_id, m.kind, m.request_id, c.at
-                  from mine m
-                  join held h on h.operation_id = m.operation_id
-                  left join locked l on l.operation_id = m.operation_id
+            writable_acks as materialized (
+                select f.operation_id, f.tenant_id, f.recipient_kind, f.recipient, f.message_id, f.kind, f.request_id, c.at
+                  from found_messages f
+                  join locked_messages m on m.operation_id = f.operation_id
+                  left join locked_exchanges e on e.operation_id = f.operation_id
                  cross join clock c
-                 where m.kind <> 'decision.deliver' or l.operation_id is not null
+                 where f.kind <> 'decision.deliver' or e.operation_id is not null
             ),
             acked_items as (
                 update inbox_items x
                    set acked_at = c.at
-                  from items i, clock c
-                 where x.tenant_id = i.tenant_id and x.request_id = i.request_id and x.approver_id = i.approver_id
+                  from locked_items l, clock c
+                 where x.tenant_id = l.tenant_id and x.request_id = l.request_id and x.approver_id = l.approver_id
                    and x.acked_at is null
             ),
-            acked as (
+            acked_messages as (
                 update messages m
-                   set acked_at = r.at
-                  from ready r
-                 where m.tenant_id = r.tenant_id and m.recipient_kind = r.recipient_kind
-                   and m.recipient = r.recipient and m.message_id = r.message_id
+                   set acked_at = a.at
+                  from writable_acks a
+                 where m.tenant_id = a.tenant_id and m.recipient_kind = a.recipient_kind
+                   and m.recipient = a.recipient and m.message_id = a.message_id
                    and coalesce(m.acked_at, 'infinity') = 'infinity'
             ),
-            delivered as (
+            delivered_exchanges as (
                 update exchanges e
-                   set state = 'delivered', delivered_at = r.at, ended_at = r.at
-                  from ready r
-                 where r.kind = 'decision.deliver'
-                   and e.tenant_id = r.tenant_id and e.request_id = r.request_id and e.state = 'decided'
-                returning r.operation_id, e.tenant_id, e.request_id, e.enforcer_id, e.delivered_at
+                   set state = 'delivered', delivered_at = a.at, ended_at = a.at
+                  from writable_acks a
+                 where a.kind = 'decision.deliver'
+                   and e.tenant_id = a.tenant_id and e.request_id = a.request_id and e.state = 'decided'
+                returning a.operation_id, e.tenant_id, e.request_id, e.enforcer_id, e.delivered_at
             ),
-            history as (
+            inserted_events as (
                 insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, principal,
                                              address, node)
                 select d.tenant_id, d.request_id, d.delivered_at, d.operation_id, 'decided', 'delivered',
-                       'enforcer:' || d.enforcer_id, s.principal, s.address, $7
-                  from delivered d
-                  join unnest($1::uuid[], $9::text[], $10::text[]) as s (operation_id, principal, address)
-                    on s.operation_id = d.operation_id
+                       'enforcer:' || d.enforcer_id, i.principal, i.address, i.node
+                  from delivered_exchanges d
+                  join input i on i.operation_id = d.operation_id
             ),
-            outcomes as (
+            inserted_outcomes as (
                 insert into exchange_payloads (tenant_id, request_id, part, body)
-                select d.tenant_id, d.request_id, 'outcome', to_json(o.outcome)
-                  from delivered d
-                  join unnest($1::uuid[], $11::text[]) as o (operation_id, outcome) on o.operation_id = d.operation_id
-                 where o.outcome is not null
+                select d.tenant_id, d.request_id, 'outcome', to_json(i.outcome)
+                  from delivered_exchanges d
+                  join input i on i.operation_id = d.operation_id
+                 where i.outcome is not null
             )
             select i.operation_id as "operation!: OperationId",
-                   case when m.operation_id is not null then r.operation_id is null
+                   case when f.operation_id is not null then a.operation_id is null
                         when i.recipient_kind = 'approver' and x.operation_id is null
                         then (select true from inbox_items y
                                where y.tenant_id = i.tenant_id and (y.approver_id = i.recipient) is true
                                  and y.message_id = i.message_id) is not null
                         else false end as "busy!",
-                   coalesce(m.request_id, x.request_id) as "request_id?: RequestId",
-                   coalesce(m.expires_at, e.expires_at) as "expires_at?: Timestamp",
+                   coalesce(f.request_id, x.request_id) as "request_id?: RequestId",
+                   coalesce(f.expires_at, e.expires_at) as "expires_at?: Timestamp",
                    d.operation_id is not null as "delivered!",
-                   case when $8 then (select y.trace ->> 'traceparent'
-                                        from exchange_payloads y
-                                       where y.tenant_id = e.tenant_id and y.request_id = e.request_id
-                                         and y.part = 'artifact') end as "origin?"
+                   case when i.traced then (select y.trace ->> 'traceparent'
+                                              from exchange_payloads y
+                                             where y.tenant_id = e.tenant_id and y.request_id = e.request_id
+                                               and y.part = 'artifact') end as "origin?"
               from input i
-              left join mine m on m.operation_id = i.operation_id
-              left join ready r on r.operation_id = i.operation_id
-              left join delivered d on d.operation_id = i.operation_id
-              left join items x on x.operation_id = i.operation_id
-              left join exchanges e on e.tenant_id = i.tenant_id and e.request_id = coalesce(m.request_id, x.request_id)
-                                   and m.kind is distinct from 'prompt.send'
+              left join found_messages f on f.operation_id = i.operation_id
+              left join writable_acks a on a.operation_id = i.operation_id
+              left join delivered_exchanges d on d.operation_id = i.operation_id
+              left join locked_items x on x.operation_id = i.operation_id
+              left join exchanges e on e.tenant_id = i.tenant_id and e.request_id = coalesce(f.request_id, x.request_id)
+                                   and f.kind is distinct from 'prompt.send'
             "#,
+            clock_offset(&self.clock),
+            self.node.as_str(),
+            self.traced,
             column(rows, |row| row.operation) as _,
             column(rows, |row| &row.tenant) as _,
             column(rows, |row| row.recipient.parts().0) as _,
             column(rows, |row| row.recipient.parts().1) as _,
             column(rows, |row| row.message) as _,
-            clock_offset(&self.clock),
-            self.node.as_str(),
-            self.traced,
+            column(rows, |row| row.outcome.as_deref()) as _,
             column(rows, |row| row.source.principal.as_deref()) as _,
             column(rows, |row| row.source.address()) as _,
-            column(rows, |row| row.outcome.as_deref()) as _,
         )
         .fetch_all(connection)
         .await?;

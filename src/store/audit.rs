@@ -11,12 +11,12 @@ use super::database::Database;
 use super::error::Result;
 use super::listing::cut_page;
 use crate::protocol::cursor::PagePosition;
-use crate::protocol::id::TenantId;
+use crate::protocol::id::{CredentialId, TenantId};
 use crate::protocol::listing::AuditLine;
 
 #[derive(Debug, Clone, Default)]
 pub struct AuditSource {
-    /// The credential that was used; none for the operator's key and the command line.
+    /// The credential that was used; `None` for the operator's key and the command line.
     pub principal: Option<String>,
     pub address: Option<IpAddr>,
 }
@@ -36,41 +36,40 @@ pub struct AuditActor {
 }
 
 impl AuditActor {
-    /// Whoever presents a certificate that is not bound yet.
+    /// A caller with a certificate that is not bound yet.
     pub fn certificate_holder(address: Option<IpAddr>) -> Self {
-        Self {
-            name: "certificate holder".into(),
-            source: AuditSource {
-                principal: None,
-                address,
-            },
-        }
+        Self::without_credential("certificate holder", address)
     }
 
-    /// Whoever presents the code of an invitation.
+    /// A caller with the code of an invitation.
     pub fn invitation_holder(address: Option<IpAddr>) -> Self {
-        Self {
-            name: "invitation holder".into(),
-            source: AuditSource {
-                principal: None,
-                address,
-            },
-        }
+        Self::without_credential("invitation holder", address)
     }
 
-    /// What a node does of itself.
+    /// A node that acts by itself.
     pub fn gateway() -> Self {
-        Self {
-            name: "gateway".into(),
-            source: AuditSource::default(),
-        }
+        Self::without_credential("gateway", None)
     }
 
     pub fn command_line() -> Self {
+        Self::without_credential("command line", None)
+    }
+
+    fn without_credential(name: &str, address: Option<IpAddr>) -> Self {
         Self {
-            name: "command line".into(),
-            source: AuditSource::default(),
+            name: name.into(),
+            source: AuditSource {
+                principal: None,
+                address,
+            },
         }
+    }
+
+    /// The same actor with the credential that it gets by this action.
+    pub(super) fn with_credential(&self, id: &CredentialId) -> Self {
+        let mut actor = self.clone();
+        actor.source.principal = Some(id.to_string());
+        actor
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a statement must say of its rows to run in batches.
+//! A statement that runs in batches, and its rows.
 
 use std::future::Future;
 use std::time::Duration;
@@ -18,7 +18,7 @@ pub trait BatchStatement: Send + Sync + 'static {
 
     fn tenant_scope(rows: &[Self::Row]) -> TenantScope<'_>;
 
-    /// What must not occur twice in a batch, because the statement would not see one row's work for the other.
+    /// The keys that must not occur twice in a batch, because the statement would not see one row's work for the other.
     fn conflict_keys(_: &Self::Row) -> Vec<String> {
         Vec::new()
     }

@@ -13,7 +13,7 @@ use crate::jitter::jitter;
 /// First and longest pause. Most locks are held by a statement that is about to commit.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(4), Duration::from_millis(128));
 
-/// What a statement found of a row that it has to lock.
+/// The row that a statement has to lock, if it could.
 #[derive(Debug)]
 pub enum RowLock<F> {
     Locked(F),

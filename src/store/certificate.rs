@@ -1,7 +1,7 @@
-//! Binds client certificates to credentials: a one-time code for each, used by whoever presents the certificate.
+//! Binds client certificates to credentials: a one-time code for each, used over a connection that presents the certificate.
 
 use super::CredentialStore;
-use super::audit::AuditActor;
+use super::audit::{AuditActor, AuditSource};
 use super::credential::{NewCode, RoleName};
 use super::error::Result;
 use super::tenant_scope::TenantScope;
@@ -25,28 +25,29 @@ impl CredentialStore {
             r#"
             with issued as (
                 update credentials c
-                   set code_hash = $4, code_expires_at = $5
+                   set code_hash = $1, code_expires_at = $2
                   from tenants t
-                 where c.credential_id = $1 and ($2::text is null or c.tenant_id = $2) and ($3::text is null or c.role = $3)
+                 where c.credential_id = $3
+                   and ($4::text is null or c.tenant_id = $4)
+                   and ($5::text is null or c.role = $5)
                    and c.kind = 'certificate' and c.revoked_at is null
                    and t.tenant_id = c.tenant_id and t.disabled_at is null
                 returning c.tenant_id, c.credential_id
             )
-            insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
-            select i.tenant_id, clock_timestamp() + $6::interval, $7, $8, $9, 'credential.codeIssued', i.credential_id, $10, $11
+            insert into audit_events
+            select a.*
               from issued i
+             cross join audit_event($6::text::json, i.tenant_id,
+                                    clock_timestamp() + $7::interval, 'credential.codeIssued',
+                                    i.credential_id) a
             "#,
+            code.hash.as_slice(),
+            code.expires_at.inner(),
             id.as_str(),
             tenant.map(TenantId::as_str),
             role.map(RoleName::as_str),
-            code.hash.as_slice(),
-            code.expires_at.inner(),
+            self.database.audit_origin(actor),
             clock_offset(&self.database.clock),
-            self.database.clock.operation_id().0,
-            actor.name,
-            actor.source.principal.as_deref(),
-            actor.source.address(),
-            self.database.node.as_str(),
         );
         let scope = TenantScope::one_or_all(tenant);
         Ok(self.database.background.execute(scope, query).await? == 1)
@@ -62,68 +63,81 @@ impl CredentialStore {
         code_hash: &[u8; 32],
         thumbprint: &[u8; 32],
     ) -> Result<Option<BoundCredential>> {
+        let holder = actor.with_credential(id);
+        // For the other credential, perhaps of another tenant, which is not told from where.
+        let stranger = AuditActor {
+            name: actor.name.clone(),
+            source: AuditSource::default(),
+        };
         let query = sqlx::query_as!(
             BoundCredential,
             r#"
-            with pending as materialized (
-                select c.tenant_id, c.credential_id
-                  from credentials c
+            with input as materialized (
+                select $1::text as credential_id, $2::bytea as code_hash,
+                       $3::bytea as thumbprint, $4::interval as clock_offset,
+                       $5::text::json as holder_origin,
+                       $6::text::json as stranger_origin
+            ),
+            pending_credential as materialized (
+                select c.tenant_id, c.credential_id, i.thumbprint, i.clock_offset
+                  from input i
+                  join credentials c on c.credential_id = i.credential_id and c.code_hash = i.code_hash
                   join tenants t on t.tenant_id = c.tenant_id
-                 where c.credential_id = $1 and c.code_hash = $2 and c.code_expires_at > clock_timestamp() + $4::interval
-                   and c.revoked_at is null and (c.expires_at is null or c.expires_at > clock_timestamp() + $4::interval)
-                   and t.disabled_at is null
+                 where c.code_expires_at > clock_timestamp() + i.clock_offset and c.revoked_at is null
+                   and (c.expires_at is null or c.expires_at > clock_timestamp() + i.clock_offset) and t.disabled_at is null
                    for update of c
             ),
-            held as materialized (
+            locked_holders as materialized (
                 select c.tenant_id, c.credential_id, c.revoked_at is null as live
-                  from pending p
-                  join credentials c on c.thumbprint = $3 and c.credential_id <> p.credential_id
+                  from pending_credential p
+                  join credentials c on c.thumbprint = p.thumbprint and c.credential_id <> p.credential_id
                   join tenants t on t.tenant_id = c.tenant_id
                  where c.bound_at is null or c.revoked_at is not null or t.disabled_at is not null
-                    or c.expires_at <= clock_timestamp() + $4::interval
+                    or c.expires_at <= clock_timestamp() + p.clock_offset
                    for update of c
             ),
-            released as (
+            released_credentials as (
                 update credentials c
                    set thumbprint = null, revoked_at = coalesce(c.revoked_at, clock_timestamp()), changed_at = clock_timestamp()
-                  from held h
+                  from locked_holders h
                  where c.tenant_id = h.tenant_id and c.credential_id = h.credential_id
                 returning c.tenant_id, c.credential_id, c.revoked_at, h.live
             ),
-            bound as (
+            bound_credential as (
                 update credentials c
-                   set thumbprint = $3, bound_at = clock_timestamp(), code_expires_at = null, changed_at = clock_timestamp()
-                  from pending p
+                   set thumbprint = p.thumbprint, bound_at = clock_timestamp(), code_expires_at = null,
+                       changed_at = clock_timestamp()
+                  from pending_credential p
                   -- First the other credential lets go of it: the count needs all of its rows.
-                  cross join (select count(*) from released) r
+                  cross join (select count(*) from released_credentials) r
                  where c.tenant_id = p.tenant_id and c.credential_id = p.credential_id
                 returning c.tenant_id, c.credential_id, c.role, c.bound_id, c.expires_at, c.bound_at
             ),
-            audited as (
-                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
-                select b.tenant_id, b.bound_at + $4::interval, $5::uuid, $7::text, b.credential_id, 'credential.bound',
-                       b.credential_id, $8::text, $9::text
-                  from bound b
+            inserted_audit as (
+                insert into audit_events
+                select a.*
+                  from input i
+                 cross join bound_credential b
+                 cross join audit_event(i.holder_origin, b.tenant_id, b.bound_at + i.clock_offset, 'credential.bound',
+                                        b.credential_id) a
                 union all
-                -- Perhaps of another tenant, which is not told from where.
-                select r.tenant_id, r.revoked_at + $4::interval, $6::uuid, $7::text, null, 'credential.revoked',
-                       r.credential_id, null, $9::text
-                  from released r
+                select a.*
+                  from input i
+                 cross join released_credentials r
+                 cross join audit_event(i.stranger_origin, r.tenant_id, r.revoked_at + i.clock_offset, 'credential.revoked',
+                                        r.credential_id) a
                  where r.live
             )
             select b.tenant_id as "tenant_id!: TenantId", b.credential_id as "credential_id!: CredentialId",
                    b.role as "role!: RoleName", b.bound_id, b.expires_at as "expires_at: Timestamp"
-              from bound b
+              from bound_credential b
             "#,
             id.as_str(),
             code_hash.as_slice(),
             thumbprint.as_slice(),
             clock_offset(&self.database.clock),
-            self.database.clock.operation_id().0,
-            self.database.clock.operation_id().0,
-            actor.name,
-            actor.source.address(),
-            self.database.node.as_str(),
+            self.database.audit_origin(&holder),
+            self.database.audit_origin(&stranger),
         );
         // All: the code determines the tenant, and the certificate may be bound in another.
         let scope = TenantScope::All;
@@ -133,7 +147,7 @@ impl CredentialStore {
         }
     }
 
-    /// What the same call has bound before. In a statement of its own: that call may have ended while this one waited for its
+    /// The credential that the same call has bound before. In a statement of its own: that call may have ended while this one waited for its
     /// lock, and a statement does not see what is newer than its snapshot.
     async fn bound_before(
         &self,

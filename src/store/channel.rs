@@ -75,20 +75,20 @@ impl ChannelStore {
             r#"
             with renewed as (
                 insert into nodes (node_id, name, started_at, heartbeat_at, secret_check)
-                values ($1, $2, clock_timestamp(), clock_timestamp(), $4)
+                values ($1, $2, clock_timestamp(), clock_timestamp(), $3)
                 on conflict on constraint nodes_pkey do update
                    set heartbeat_at = excluded.heartbeat_at, secret_check = excluded.secret_check
             )
-            select clock_timestamp() + $5::interval as "now!",
+            select clock_timestamp() + $4::interval as "now!",
                    exists (select from nodes n
-                            where n.node_id <> $1 and n.secret_check <> $4
-                              and n.heartbeat_at > clock_timestamp() - make_interval(secs => $3)) as "secrets_differ!"
+                            where n.node_id <> $1 and n.secret_check <> $3
+                              and n.heartbeat_at > clock_timestamp() - make_interval(secs => $5)) as "secrets_differ!"
             "#,
             self.database.instance,
             self.database.node.as_str(),
-            LEASE_SECONDS,
             secret_check,
             clock_offset(&self.database.clock),
+            LEASE_SECONDS,
         );
         let beat = query.fetch_one(lease.connection()?);
         let beat = self.database.background.within(beat).await;
@@ -112,14 +112,14 @@ impl ChannelStore {
         };
         let query = sqlx::query!(
             r#"
-            update channels set active = $5
-             where tenant_id = $1 and kind = $2 and identity = $3 and channel_id = $4
+            update channels set active = $1
+             where tenant_id = $2 and kind = $3 and identity = $4 and channel_id = $5
             "#,
+            active,
             tenant.as_str(),
             kind,
             identity,
             channel,
-            active,
         );
         self.database.pool.execute(tenant, query).await?;
         Ok(())
@@ -157,11 +157,11 @@ impl ChannelStore {
             select i.tenant_id as "tenant_id!: TenantId", i.kind as "kind!", i.identity as "identity!",
                    f.since as "since?"
               from unnest($1::text[], $2::text[], $3::text[]) as i (tenant_id, kind, identity)
-             cross join (select w.at, w.at - make_interval(secs => $5) as recent,
-                                w.at - make_interval(secs => $6) as pushed_since,
+             cross join (select w.at, w.at - make_interval(secs => $4) as recent,
+                                w.at - make_interval(secs => $5) as pushed_since,
                                 -- How many transactions ago. Of another server, or of none, all are later.
                                 case when w.age < 0 then 2147483647 else w.age end as age
-                           from (select clock_timestamp() + $4::interval as at,
+                           from (select clock_timestamp() + $6::interval as at,
                                         age(($7::bigint % 4294967296)::text::xid) as age) w) c
              cross join lateral (
                  select min(u.created_at) as since
@@ -222,9 +222,9 @@ impl ChannelStore {
             column(&owners, |(tenant, _, _)| *tenant) as _,
             column(&owners, |(_, kind, _)| *kind) as _,
             column(&owners, |(_, _, identity)| *identity) as _,
-            clock_offset(&self.database.clock),
             recent_seconds,
             PUSHED_FOR_SECONDS,
+            clock_offset(&self.database.clock),
             late.as_ref().map_or(0, |late| late.since),
             late.as_ref().map_or(0, |late| late.most),
         );

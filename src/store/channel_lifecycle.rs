@@ -1,5 +1,5 @@
 //! Registers and removes channels: one by one, in batches, or all those of a node at once. The statement that removes an
-//! enforcer's channel also records its end for presence; it waits for no lock. What removes all those of a node does: it locks
+//! enforcer's channel also records its end for presence; it waits for no lock. The statement that removes all those of a node does: it locks
 //! channels first, then enforcers, each sorted by key.
 
 use std::time::Duration;
@@ -50,13 +50,14 @@ impl BatchStatement for OpenChannels {
         sqlx::query!(
             r#"
             insert into channels (tenant_id, kind, identity, channel_id, node_id, transport, opened_at, active)
-            select i.tenant_id, i.kind, i.identity, i.channel_id, $8, i.transport,
+            select i.tenant_id, i.kind, i.identity, i.channel_id, $1, i.transport,
                    clock_timestamp() - make_interval(secs => i.age), i.active
-              from unnest($1::text[], $2::text[], $3::text[], $4::uuid[], $5::text[], $6::float8[], $7::boolean[])
+              from unnest($2::text[], $3::text[], $4::text[], $5::uuid[], $6::text[], $7::float8[], $8::boolean[])
                    as i (tenant_id, kind, identity, channel_id, transport, age, active)
              order by i.tenant_id collate "C", i.kind collate "C", i.identity collate "C", i.channel_id
             on conflict on constraint channels_pkey do nothing
             "#,
+            self.instance,
             column(&owners, |(tenant, _, _)| *tenant) as _,
             column(&owners, |(_, kind, _)| *kind) as _,
             column(&owners, |(_, _, identity)| *identity) as _,
@@ -64,7 +65,6 @@ impl BatchStatement for OpenChannels {
             column(rows, |row| row.transport) as _,
             &column(rows, |row| row.age.as_secs_f64()),
             &column(rows, |row| row.active),
-            self.instance,
         )
         .execute(connection)
         .await?;
@@ -197,17 +197,17 @@ impl ChannelStore {
             r#"
             select l.channel_id as "missing?", c.tenant_id as "tenant_id?: TenantId", c.kind as "kind?",
                    c.identity as "identity?", c.channel_id as "stale?"
-              from unnest($2::uuid[]) as l (channel_id)
+              from unnest($1::uuid[]) as l (channel_id)
               -- A full join is hashed or merged, never a loop in a loop, however many rows the planner expects.
               full join (select c.tenant_id, c.kind, c.identity, c.channel_id, c.opened_at
                            from channels c
-                          where c.node_id = $1) c
+                          where c.node_id = $2) c
                 on c.channel_id = l.channel_id
              where c.channel_id is null
                 or (l.channel_id is null and c.opened_at < clock_timestamp() - interval '10 seconds')
             "#,
-            self.database.instance,
             live,
+            self.database.instance,
         );
         // All: a node holds channels of every tenant.
         let scope = TenantScope::All;

@@ -93,10 +93,15 @@ impl BatchStatement for ClaimMessages {
         let claimed = sqlx::query_as!(
             ClaimedRow,
             r#"
-            with input as (
-                select n, tenant_id, enforcer_id, channel_id, most, after_at, after_seq, after_id, to_read
-                  from unnest($1::text[], $2::text[], $3::uuid[], $4::bigint[], $5::timestamptz[], $6::int[], $7::uuid[],
-                              $15::bigint[])
+            with clock as materialized (
+                select c.clock_offset, c.at, c.at - make_interval(secs => $1) as pushed_since
+                  from (select o.clock_offset, clock_timestamp() + o.clock_offset as at
+                          from (select $2::interval as clock_offset) o) c
+            ),
+            input as materialized (
+                select i.*
+                  from unnest($3::text[], $4::text[], $5::uuid[], $6::bigint[], $7::timestamptz[], $8::int[], $9::uuid[],
+                              $10::bigint[])
                        with ordinality
                        as i (tenant_id, enforcer_id, channel_id, most, after_at, after_seq, after_id, to_read, n)
                  -- For this transaction: a claim that a crash loses is made again, so the commit need not wait for the disk.
@@ -104,7 +109,7 @@ impl BatchStatement for ClaimMessages {
             ),
             open as materialized (
                 select i.n, c.channel_id, c.opened_at,
-                       c.active and n.heartbeat_at > clock_timestamp() - make_interval(secs => $9) as live
+                       c.active and n.heartbeat_at > clock_timestamp() - make_interval(secs => $11) as live
                   from input i
                   join channels c on c.tenant_id = i.tenant_id and c.kind = 'enforcer' and c.identity = i.enforcer_id
                   join nodes n on n.node_id = c.node_id
@@ -119,7 +124,7 @@ impl BatchStatement for ClaimMessages {
                 select i.n, i.most, i.channel_id as mine, f.tenant_id, f.recipient, f.message_id, f.created_at, f.seq,
                        f.kind, f.request_id, f.chosen
                   from input i
-                 cross join (select clock_timestamp() + $8::interval as at) c
+                 cross join clock c
                   join live newest on newest.n = i.n and newest.rank = 1
                  cross join lateral (
                      -- What is due, read by the time it is due: what was never offered first, and only by the newest channel.
@@ -127,10 +132,8 @@ impl BatchStatement for ClaimMessages {
                              true as chosen
                         -- A decision can still be fetched later; what only push delivers is pushed for as long as it is
                         -- valid. Older rows are not read, however many were never acknowledged.
-                        from (values ('decision.deliver', true, timestamptz '-infinity', c.at - make_interval(secs => $11),
-                                      c.at - make_interval(secs => $11)),
-                                     ('decision.deliver', false, c.at - make_interval(secs => $11), '-infinity',
-                                      c.at - make_interval(secs => $11)),
+                        from (values ('decision.deliver', true, timestamptz '-infinity', c.pushed_since, c.pushed_since),
+                                     ('decision.deliver', false, c.pushed_since, '-infinity', c.pushed_since),
                                      ('refresh.request', true, '-infinity', '-infinity', '-infinity'),
                                      ('refresh.request', false, '-infinity', 'infinity', '-infinity'),
                                      ('prompt.send', true, '-infinity', '-infinity', '-infinity'),
@@ -146,7 +149,7 @@ impl BatchStatement for ClaimMessages {
                                             when t.channel_id is null then newest.channel_id
                                             -- A channel opened since the offer: that is the newest now.
                                             when newest.opened_at > m.offered_at then newest.channel_id
-                                            when m.offers < $10 then t.channel_id
+                                            when m.offers < $12 then t.channel_id
                                             -- Three offers unacknowledged: the next most recent channel, and after the
                                             -- last one the first again.
                                             else coalesce((select o.channel_id from live o
@@ -178,7 +181,7 @@ impl BatchStatement for ClaimMessages {
                              and (newest.opened_at > v.offered_at
                                   or not exists (select from live t
                                                   where t.n = i.n and t.channel_id = v.target_channel))
-                        from (values ('decision.deliver', c.at - make_interval(secs => $11)),
+                        from (values ('decision.deliver', c.pushed_since),
                                      ('refresh.request', '-infinity'),
                                      ('prompt.send', '-infinity')) as k (kind, since)
                        cross join lateral (
@@ -198,8 +201,7 @@ impl BatchStatement for ClaimMessages {
                  ) f
             ),
             counted as materialized (
-                select f.n, f.most, f.mine, f.tenant_id, f.recipient, f.message_id, f.created_at, f.seq, f.kind,
-                       f.request_id, f.chosen,
+                select f.*,
                        count(*) filter (where f.chosen)
                            over (partition by f.n order by f.created_at, f.seq, f.message_id) as nth
                   from found f
@@ -207,10 +209,9 @@ impl BatchStatement for ClaimMessages {
             -- The page ends with its last message, or before one with too many bytes before it.
             page as materialized (
                 select d.n, d.mine, d.tenant_id, d.recipient, d.message_id, d.created_at, d.seq, d.chosen,
-                       d.nth <= d.most and coalesce(d.before, 0) < $14 as within
+                       d.nth <= d.most and coalesce(d.before, 0) < $13 as within
                   from (
-                      select f.n, f.most, f.mine, f.tenant_id, f.recipient, f.message_id, f.created_at, f.seq, f.chosen,
-                             f.nth,
+                      select f.*,
                              sum(coalesce(pg_column_size(y.body), pg_column_size(z.body), 0))
                                  over (partition by f.n order by f.created_at, f.seq, f.message_id
                                        rows between unbounded preceding and 1 preceding) as before
@@ -248,10 +249,10 @@ impl BatchStatement for ClaimMessages {
                        offers = case when l.target_channel = l.mine then l.offers + 1 else 1 end,
                        offered_at = clock_timestamp(),
                        -- Doubling over its offers on this channel.
-                       next_attempt_at = clock_timestamp() + $8::interval
+                       next_attempt_at = clock_timestamp() + (select c.clock_offset from clock c)
                            + make_interval(secs => least(
-                                 $12 * power(2, case when l.target_channel = l.mine then least(l.offers, 16) else 0 end),
-                                 $13))
+                                 $14 * power(2, case when l.target_channel = l.mine then least(l.offers, 16) else 0 end),
+                                 $15))
                   from locked l
                  where m.tenant_id = l.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = l.recipient
                    and m.message_id = l.message_id and coalesce(m.acked_at, 'infinity') = 'infinity'
@@ -261,7 +262,8 @@ impl BatchStatement for ClaimMessages {
                           m.body, m.expires_at, l.offered_at is null as first,
                           -- Lateness counts on this channel alone: while another or none had the message, nothing was due.
                           case when l.target_channel = l.mine
-                               then extract(epoch from clock_timestamp() + $8::interval - l.next_attempt_at)::float8
+                               then extract(epoch from clock_timestamp() + (select c.clock_offset from clock c)
+                                                   - l.next_attempt_at)::float8
                            end as late
             )
             select i.n as "n!", exists (select from live o where o.n = i.n and o.channel_id = i.channel_id) as "live!",
@@ -297,6 +299,8 @@ impl BatchStatement for ClaimMessages {
                                          and p.request_id = q.request_id
              order by q.created_at, q.seq, q.message_id
             "#,
+            PUSHED_FOR_SECONDS,
+            clock_offset(&self.clock),
             column(rows, |row| &row.tenant) as _,
             column(rows, |row| &row.enforcer) as _,
             &column(rows, |row| row.channel),
@@ -304,14 +308,12 @@ impl BatchStatement for ClaimMessages {
             column(rows, |row| row.take_over.map(|after| after.created_at)) as _,
             column(rows, |row| row.take_over.map(|after| after.seq)) as _,
             column(rows, |row| row.take_over.map(|after| after.message)) as _,
-            clock_offset(&self.clock),
+            column(rows, |row| row.take_over.map(|after| after.read)) as _,
             LEASE_SECONDS,
             OFFERS_PER_CHANNEL,
-            PUSHED_FOR_SECONDS,
+            i64::try_from(PAGE_BYTES).unwrap_or(i64::MAX),
             self.reoffer.0,
             self.reoffer.1,
-            i64::try_from(PAGE_BYTES).unwrap_or(i64::MAX),
-            column(rows, |row| row.take_over.map(|after| after.read)) as _,
         )
         .fetch_all(connection)
         .await?;

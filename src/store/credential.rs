@@ -68,18 +68,16 @@ impl CredentialStore {
                 insert into tenants (tenant_id, name) values ($1, $2)
                 returning tenant_id, created_at
             )
-            insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
-            select m.tenant_id, m.created_at + $3::interval, $4, $5, $6, 'tenant.created', m.tenant_id, $7, $8
+            insert into audit_events
+            select a.*
               from made m
+             cross join audit_event($3::text::json, m.tenant_id,
+                                    m.created_at + $4::interval, 'tenant.created', m.tenant_id) a
             "#,
             id.as_str(),
             name,
+            self.database.audit_origin(actor),
             clock_offset(&self.database.clock),
-            self.database.clock.operation_id().0,
-            actor.name,
-            actor.source.principal.as_deref(),
-            actor.source.address(),
-            self.database.node.as_str(),
         );
         self.database.background.execute(id, query).await?;
         Ok(())
@@ -89,30 +87,35 @@ impl CredentialStore {
     pub async fn disable_tenant(&self, actor: &AuditActor, id: &TenantId) -> Result<bool> {
         let query = sqlx::query!(
             r#"
-            with disabled as (
-                update tenants set disabled_at = clock_timestamp() where tenant_id = $1 and disabled_at is null
-                returning tenant_id, disabled_at
+            with named_tenant as (
+                select t.tenant_id from tenants t where t.tenant_id = $1
             ),
-            changed as (
-                update credentials c set changed_at = clock_timestamp() from disabled d where c.tenant_id = d.tenant_id
+            disabled_tenant as (
+                update tenants t
+                   set disabled_at = clock_timestamp()
+                  from named_tenant n
+                 where t.tenant_id = n.tenant_id and t.disabled_at is null
+                returning t.tenant_id, t.disabled_at
             ),
-            silenced as (
-                delete from notifications n using disabled d where n.tenant_id = d.tenant_id
+            changed_credentials as (
+                update credentials c set changed_at = clock_timestamp() from disabled_tenant d where c.tenant_id = d.tenant_id
             ),
-            audited as (
-                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
-                select d.tenant_id, d.disabled_at + $2::interval, $3, $4, $5, 'tenant.disabled', d.tenant_id, $6, $7
-                  from disabled d
+            deleted_notifications as (
+                delete from notifications n using disabled_tenant d where n.tenant_id = d.tenant_id
+            ),
+            inserted_audit as (
+                insert into audit_events
+                select a.*
+                  from disabled_tenant d
+                 cross join audit_event($2::text::json, d.tenant_id,
+                                        d.disabled_at + $3::interval, 'tenant.disabled',
+                                        d.tenant_id) a
             )
-            select exists (select from tenants where tenant_id = $1) as "known!"
+            select exists (select from named_tenant) as "known!"
             "#,
             id.as_str(),
+            self.database.audit_origin(actor),
             clock_offset(&self.database.clock),
-            self.database.clock.operation_id().0,
-            actor.name,
-            actor.source.principal.as_deref(),
-            actor.source.address(),
-            self.database.node.as_str(),
         )
         .map(|row| row.known);
         self.database.background.fetch_one(id, query).await
@@ -130,18 +133,21 @@ impl CredentialStore {
                 insert into credentials (
                     tenant_id, credential_id, kind, role, bound_id, secret_hash, code_hash, code_expires_at, expires_at
                 )
-                select t.tenant_id, $2, $3, $4, $5, $6, $7, $8, $9
+                select t.tenant_id, $1, $2, $3, $4, $5,
+                       $6, $7,
+                       $8
                   from tenants t
-                 where t.tenant_id = $1 and t.disabled_at is null
+                 where t.tenant_id = $9 and t.disabled_at is null
                    for share of t
-                returning tenant_id, credential_id, created_at
+                returning tenant_id, credential_id, role, bound_id, created_at
             )
-            insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
-            select m.tenant_id, m.created_at + $10::interval, $11, $12, $13, 'credential.created', m.credential_id,
-                   concat_ws(' ', $4, $5), $14, $15
+            insert into audit_events
+            select a.*
               from made m
+             cross join audit_event($10::text::json, m.tenant_id,
+                                    m.created_at + $11::interval, 'credential.created',
+                                    m.credential_id, concat_ws(' ', m.role, m.bound_id)) a
             "#,
-            new.tenant.as_str(),
             new.id.as_str(),
             kind,
             new.role.as_str(),
@@ -150,12 +156,9 @@ impl CredentialStore {
             code.map(|code| code.hash.as_slice()),
             code.map(|code| code.expires_at.inner()),
             new.expires_at.map(Timestamp::inner),
+            new.tenant.as_str(),
+            self.database.audit_origin(actor),
             clock_offset(&self.database.clock),
-            self.database.clock.operation_id().0,
-            actor.name,
-            actor.source.principal.as_deref(),
-            actor.source.address(),
-            self.database.node.as_str(),
         );
         Ok(self.database.background.execute(&new.tenant, query).await? == 1)
     }
@@ -170,34 +173,35 @@ impl CredentialStore {
     ) -> Result<bool> {
         let query = sqlx::query!(
             r#"
-            with named as (
+            with named_credential as (
                 select c.tenant_id, c.credential_id
                   from credentials c
-                 where c.credential_id = $1 and ($2::text is null or c.tenant_id = $2) and ($3::text is null or c.role = $3)
+                 where c.credential_id = $1
+                   and ($2::text is null or c.tenant_id = $2)
+                   and ($3::text is null or c.role = $3)
             ),
-            revoked as (
+            revoked_credential as (
                 update credentials c
                    set revoked_at = clock_timestamp(), changed_at = clock_timestamp()
-                  from named n
+                  from named_credential n
                  where c.tenant_id = n.tenant_id and c.credential_id = n.credential_id and c.revoked_at is null
                 returning c.tenant_id, c.credential_id, c.revoked_at
             ),
-            audited as (
-                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
-                select r.tenant_id, r.revoked_at + $4::interval, $5, $6, $7, 'credential.revoked', r.credential_id, $8, $9
-                  from revoked r
+            inserted_audit as (
+                insert into audit_events
+                select a.*
+                  from revoked_credential r
+                 cross join audit_event($4::text::json, r.tenant_id,
+                                        r.revoked_at + $5::interval, 'credential.revoked',
+                                        r.credential_id) a
             )
-            select exists (select from named) as "known!"
+            select exists (select from named_credential) as "known!"
             "#,
             id.as_str(),
             tenant.map(TenantId::as_str),
             role.map(RoleName::as_str),
+            self.database.audit_origin(actor),
             clock_offset(&self.database.clock),
-            self.database.clock.operation_id().0,
-            actor.name,
-            actor.source.principal.as_deref(),
-            actor.source.address(),
-            self.database.node.as_str(),
         )
         .map(|row| row.known);
         self.database

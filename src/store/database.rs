@@ -1,4 +1,4 @@
-//! What every part of the store shares: the two pools, the node's clock and how far the database's is from it.
+//! The parts that the whole store shares: the two pools, the node's clock and how far the database's is from it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -9,13 +9,14 @@ use tokio::time::sleep;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
+use super::audit::AuditActor;
 use super::batch::{BatchStatement, StatementBatcher};
 use super::busy::{LockTries, RowLock};
 use super::error::Result;
 use super::pool::ConnectionPool;
 use crate::clock::Clock;
 use crate::config;
-use crate::protocol::id::NodeId;
+use crate::protocol::id::{NodeId, OperationId};
 use crate::protocol::timestamp::Timestamp;
 use crate::telemetry::Metrics;
 
@@ -57,6 +58,23 @@ impl Database {
             instance: clock.operation_id().0,
             ahead: AtomicI64::default(),
         })
+    }
+
+    /// The parameter of the SQL function `audit_event` that says who acts, with an event id of its own.
+    pub(super) fn audit_origin(&self, actor: &AuditActor) -> String {
+        self.audit_origin_of(actor, self.clock.operation_id())
+    }
+
+    /// The same for the event of this operation.
+    pub(super) fn audit_origin_of(&self, actor: &AuditActor, event: OperationId) -> String {
+        let origin = serde_json::json!({
+            "event_id": event.0.to_string(),
+            "actor": actor.name,
+            "principal": actor.source.principal,
+            "address": actor.source.address(),
+            "node": self.node.as_str(),
+        });
+        origin.to_string()
     }
 
     /// Starts the batches of a statement.

@@ -31,7 +31,7 @@ pub struct DecisionRow {
     pub tenant: TenantId,
     pub approver: ApproverId,
     pub decision: Decision,
-    /// What the check of its signature relied on; it must still hold when the decision is written.
+    /// The key, or the absence of one, that the check of its signature relied on; it must still hold when the decision is written.
     pub trust: SignatureTrust,
     /// Its nonce, if that counts once per signing key.
     pub counted: Option<String>,
@@ -94,59 +94,55 @@ impl BatchStatement for TakeDecisions {
             .collect();
         let found = sqlx::query!(
             r#"
+            with input as materialized (
+                select i.*, $1::interval as clock_offset, $2::text as node, $3::boolean as traced
+                  from unnest($4::text[], $5::text[], $6::uuid[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
+                              $12::text[], $13::text[], $14::text[], $15::text[], $16::uuid[], $17::bytea[], $18::timestamptz[],
+                              $19::timestamptz[], $20::boolean[], $21::text[], $22::text[], $23::text[])
+                       as i (tenant_id, request_id, operation_id, approver_id, decision, signer_key_id, nonce, signature,
+                             artifact_hash, repo_ref, body, trace, message_id, public_key, not_before, not_after,
+                             unregistered, counted, principal, address)
+            ),
             -- For each row: lock it, tell readers that its expiry is not settled, read the clock.
-            with judged as materialized (
-                select h.operation_id, h.approver_id, h.decision, h.signer_key_id, h.nonce, h.signature, h.message_id,
-                       h.public_key, h.not_before, h.not_after, h.unregistered, h.counted, h.hash_matches, h.repo_matches,
-                       h.tenant_id, h.request_id, h.last_operation, h.state, h.seq, h.enforcer_id, h.accepted_at,
-                       h.expires_at, h.same, h.verified, h.guarded, clock_timestamp() + $16::interval as at,
+            locked_exchanges as materialized (
+                select h.*, clock_timestamp() + h.clock_offset as at,
                        case when h.unregistered and h.state = 'pendingApproval'
                             then has_no_signing_key(h.tenant_id, h.approver_id) end as no_key,
                        -- The limit keeps the planner from hashing all inbox items.
                        (select true from inbox_items x
                          where x.tenant_id = h.tenant_id and x.request_id = h.request_id and x.approver_id = h.approver_id
                          limit 1) is not null as asked
-                  from (select l.operation_id, l.approver_id, l.decision, l.signer_key_id, l.nonce, l.signature,
-                               l.message_id, l.public_key, l.not_before, l.not_after, l.unregistered, l.counted,
-                               l.hash_matches, l.repo_matches, l.tenant_id, l.request_id, l.last_operation, l.state, l.seq,
-                               l.enforcer_id, l.accepted_at, l.expires_at, l.same, l.verified,
-                               pg_try_advisory_xact_lock(
-                                   hashtextextended(l.tenant_id || chr(10) || l.request_id, 1))
+                  from (select l.*,
+                               pg_try_advisory_xact_lock(hashtextextended(l.tenant_id || chr(10) || l.request_id, 1))
                                and case when l.counted is null then true
                                         else pg_try_advisory_xact_lock(hashtextextended(
                                                  concat_ws(chr(10), l.tenant_id, l.approver_id, l.signer_key_id, l.counted),
                                                  2)) end as guarded
                           from (select i.operation_id, i.approver_id, i.decision, i.signer_key_id, i.nonce, i.signature,
                                        i.message_id, i.public_key, i.not_before, i.not_after, i.unregistered, i.counted,
-                                       e.artifact_hash = i.artifact_hash as hash_matches,
+                                       i.clock_offset, i.traced, e.artifact_hash = i.artifact_hash as hash_matches,
                                        coalesce(e.repo_ref = i.repo_ref, true) as repo_matches,
                                        e.tenant_id, e.request_id, e.operation_id as last_operation, e.state, e.seq,
                                        e.enforcer_id, e.accepted_at, e.expires_at, e.verified,
                                        coalesce(e.signer_key_id = i.signer_key_id and e.nonce = i.nonce
                                                 and e.signature = i.signature, false) as same
                                   from exchanges e
-                                  join unnest($1::text[], $2::text[], $3::uuid[], $4::text[], $5::text[], $6::text[],
-                                              $7::text[], $8::text[], $9::text[], $10::text[], $13::uuid[], $14::bytea[],
-                                              $19::timestamptz[], $20::timestamptz[], $15::boolean[], $21::text[])
-                                       as i (tenant_id, request_id, operation_id, approver_id, decision, signer_key_id,
-                                             nonce, signature, artifact_hash, repo_ref, message_id, public_key, not_before,
-                                             not_after, unregistered, counted)
-                                    on i.tenant_id = e.tenant_id and i.request_id = e.request_id
+                                  join input i on i.tenant_id = e.tenant_id and i.request_id = e.request_id
                                    for no key update of e skip locked) l) h
             ),
             -- Locked, so that an earlier revocation is seen.
-            keyed as materialized (
+            locked_keys as materialized (
                 select j.operation_id,
                        k.revoked_at is not null
                            or row(k.public_key, k.not_before, k.not_after)
                               is distinct from row(j.public_key, j.not_before, j.not_after) as changed
-                  from judged j
+                  from locked_exchanges j
                   join signing_keys k on k.tenant_id = j.tenant_id and k.approver_id = j.approver_id
                                      and k.signer_key_id = j.signer_key_id
                  where j.public_key is not null
                    for share of k skip locked
             ),
-            ready as materialized (
+            valid_decisions as materialized (
                 select j.tenant_id, j.request_id, j.operation_id, j.approver_id, j.decision, j.signer_key_id, j.nonce,
                        j.signature, j.message_id, j.counted, j.public_key is not null as verified,
                        case when j.public_key is not null then 'registered'
@@ -155,80 +151,77 @@ impl BatchStatement for TakeDecisions {
                        j.seq + 1 as seq, j.at,
                        (select count(*) from inbox_items x
                          where x.tenant_id = j.tenant_id and x.request_id = j.request_id) as items
-                  from judged j
-                  left join keyed k on k.operation_id = j.operation_id
+                  from locked_exchanges j
+                  left join locked_keys k on k.operation_id = j.operation_id
                  where j.guarded and j.asked and j.state = 'pendingApproval' and j.expires_at > j.at
                    and j.hash_matches and j.repo_matches
                    and case when j.public_key is not null then not k.changed
                             when j.unregistered then j.no_key
                             else true end
             ),
-            items as materialized (
-                select r.operation_id
+            locked_items as materialized (
+                select v.operation_id
                   from inbox_items x
-                  join ready r on r.tenant_id = x.tenant_id and r.request_id = x.request_id
+                  join valid_decisions v on v.tenant_id = x.tenant_id and v.request_id = x.request_id
                    for no key update of x skip locked
             ),
-            pick as materialized (
-                select r.tenant_id, r.request_id, r.operation_id, r.approver_id, r.decision, r.signer_key_id, r.nonce,
-                       r.signature, r.message_id, r.counted, r.verified, r.verification, r.seq, r.at
-                  from ready r
-                  join (select i.operation_id, count(*) as locked from items i group by i.operation_id) i
-                    on i.operation_id = r.operation_id
-                 where i.locked = r.items
+            writable_decisions as materialized (
+                select v.*
+                  from valid_decisions v
+                  join (select l.operation_id, count(*) as locked from locked_items l group by l.operation_id) l
+                    on l.operation_id = v.operation_id
+                 where l.locked = v.items
             ),
-            nonces as (
+            inserted_nonces as (
                 insert into decision_nonces (tenant_id, approver_id, signer_key_id, nonce, used_at)
                 select p.tenant_id, p.approver_id, p.signer_key_id, p.counted, p.at
-                  from pick p
+                  from writable_decisions p
                  where p.counted is not null
                  order by p.tenant_id collate "C", p.approver_id collate "C", p.signer_key_id collate "C",
                           p.counted collate "C"
                 on conflict on constraint decision_nonces_pkey do nothing
                 returning tenant_id, approver_id, signer_key_id, nonce
             ),
-            won as (
+            decided_exchanges as (
                 update exchanges e
                    set state = 'decided', operation_id = p.operation_id, seq = p.seq, decision = p.decision,
                        decided_by = p.approver_id, signer_key_id = p.signer_key_id, nonce = p.nonce,
                        signature = p.signature, verified = p.verified, verification = p.verification,
                        decision_message_id = p.message_id, decided_at = p.at
-                  from pick p
-                  left join nonces n on n.tenant_id = p.tenant_id and n.approver_id = p.approver_id
-                                    and n.signer_key_id = p.signer_key_id and n.nonce = p.counted
+                  from writable_decisions p
+                  left join inserted_nonces n on n.tenant_id = p.tenant_id and n.approver_id = p.approver_id
+                                             and n.signer_key_id = p.signer_key_id and n.nonce = p.counted
                  where e.tenant_id = p.tenant_id and e.request_id = p.request_id and e.state = 'pendingApproval'
                    and (p.counted is null or n.nonce is not null)
                 returning e.tenant_id, e.request_id, e.operation_id, e.seq, e.enforcer_id, e.decided_by,
                           e.decision_message_id, e.decided_at
             ),
-            payload as (
+            inserted_payloads as (
                 insert into exchange_payloads (tenant_id, request_id, part, body, trace)
                 select w.tenant_id, w.request_id, 'decision', i.body::json, i.trace::json
-                  from won w
-                  join unnest($3::uuid[], $11::text[], $12::text[]) as i (operation_id, body, trace)
-                    on i.operation_id = w.operation_id
+                  from decided_exchanges w
+                  join input i on i.operation_id = w.operation_id
             ),
-            closed as (
+            closed_items as (
                 update inbox_items x
                    set closed_at = w.decided_at, closed_as = 'decided'
-                  from won w
+                  from decided_exchanges w
                  where x.tenant_id = w.tenant_id and x.request_id = w.request_id
             ),
-            queued as (
+            inserted_messages as (
                 insert into messages (tenant_id, recipient_kind, recipient, message_id, kind, request_id, seq, sender,
                                       created_at)
                 select w.tenant_id, 'enforcer', w.enforcer_id, w.decision_message_id, 'decision.deliver', w.request_id,
                        w.seq, w.decided_by, w.decided_at
-                  from won w
+                  from decided_exchanges w
             ),
-            history as (
+            inserted_events as (
                 insert into exchange_events (tenant_id, request_id, at, event_id, from_state, to_state, actor, principal,
                                              address, node)
                 select w.tenant_id, w.request_id, w.decided_at, w.operation_id, 'pendingApproval', 'decided',
-                       'approver:' || w.decided_by, s.principal, s.address, $17
-                  from won w
-                  join unnest($3::uuid[], $22::text[], $23::text[]) as s (operation_id, principal, address)
-                    on s.operation_id = w.operation_id
+                       'approver:' || w.decided_by, i.principal, i.address, i.node
+                  from decided_exchanges w
+                  join input i on i.operation_id = w.operation_id
             )
             select i.operation_id as "operation!: OperationId",
                    case when j.operation_id is null
@@ -236,7 +229,7 @@ impl BatchStatement for TakeDecisions {
                                where e.tenant_id = i.tenant_id and e.request_id = i.request_id limit 1) is not null
                         when w.operation_id is not null or p.operation_id is not null or j.state <> 'pendingApproval'
                         then false
-                        when r.operation_id is not null or not j.guarded then true
+                        when v.operation_id is not null or not j.guarded then true
                         when j.unregistered then j.no_key is null
                         when j.public_key is not null and k.operation_id is null
                         then (select true from signing_keys y
@@ -258,17 +251,20 @@ impl BatchStatement for TakeDecisions {
                    j.verified as "verified?",
                    case when w.operation_id is not null then extract(epoch from j.at - j.accepted_at)::float8 end
                        as "waited?",
-                   case when $18 then (select y.trace ->> 'traceparent'
-                                         from exchange_payloads y
-                                        where y.tenant_id = j.tenant_id and y.request_id = j.request_id
-                                          and y.part = 'artifact') end as "origin?"
-              from unnest($1::text[], $2::text[], $3::uuid[]) as i (tenant_id, request_id, operation_id)
-              left join judged j on j.operation_id = i.operation_id
-              left join keyed k on k.operation_id = i.operation_id
-              left join ready r on r.operation_id = i.operation_id
-              left join pick p on p.operation_id = i.operation_id
-              left join won w on w.operation_id = i.operation_id
+                   case when j.traced then (select y.trace ->> 'traceparent'
+                                              from exchange_payloads y
+                                             where y.tenant_id = j.tenant_id and y.request_id = j.request_id
+                                               and y.part = 'artifact') end as "origin?"
+              from input i
+              left join locked_exchanges j on j.operation_id = i.operation_id
+              left join locked_keys k on k.operation_id = i.operation_id
+              left join valid_decisions v on v.operation_id = i.operation_id
+              left join writable_decisions p on p.operation_id = i.operation_id
+              left join decided_exchanges w on w.operation_id = i.operation_id
             "#,
+            clock_offset(&self.clock),
+            self.node.as_str(),
+            self.traced,
             column(rows, |row| &row.tenant) as _,
             column(rows, |row| &row.decision.request_id) as _,
             column(rows, |row| row.operation) as _,
@@ -283,12 +279,9 @@ impl BatchStatement for TakeDecisions {
             column(rows, |row| row.decision.trace.as_deref()) as _,
             column(rows, |row| row.message) as _,
             column(&keys, |key| key.map(|key| key.public_key)) as _,
-            &column(rows, |row| row.trust == SignatureTrust::Unregistered),
-            clock_offset(&self.clock),
-            self.node.as_str(),
-            self.traced,
             column(&keys, |key| key.and_then(|key| key.not_before)) as _,
             column(&keys, |key| key.and_then(|key| key.not_after)) as _,
+            &column(rows, |row| row.trust == SignatureTrust::Unregistered),
             column(rows, |row| row.counted.as_deref()) as _,
             column(rows, |row| row.source.principal.as_deref()) as _,
             column(rows, |row| row.source.address()) as _,

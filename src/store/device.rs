@@ -1,8 +1,6 @@
 //! Statements about the devices of approvers: appended, never changed. The signing key of a device is registered and revoked in
 //! the transaction that appends.
 
-use sqlx::{Connection as _, PgConnection};
-
 use super::CredentialStore;
 use super::audit::AuditActor;
 use super::error::Result;
@@ -128,96 +126,90 @@ impl CredentialStore {
         approver: &ApproverId,
         new: &NewStatement<'_>,
     ) -> Result<StatementFact> {
-        let mut lease = self.database.pool.lease(tenant).await?;
-        let outcome = self.append(lease.connection()?, actor, (tenant, approver), new);
-        let outcome = self.database.pool.within(outcome).await;
-        Ok(lease.settle_transaction(outcome)?)
-    }
-
-    /// Ends all devices of an approver, and lets the next one be the first. The same again changes nothing. False if the
-    /// approver never had a device or a signing key.
-    pub async fn reset_devices(
-        &self,
-        actor: &AuditActor,
-        tenant: &TenantId,
-        approver: &ApproverId,
-    ) -> Result<bool> {
-        let mut lease = self.database.background.lease(tenant).await?;
-        let outcome = self.reset(lease.connection()?, actor, tenant, approver);
-        let outcome = self.database.background.within(outcome).await;
-        Ok(lease.settle_transaction(outcome)?)
-    }
-
-    async fn append(
-        &self,
-        connection: &mut PgConnection,
-        actor: &AuditActor,
-        (tenant, approver): (&TenantId, &ApproverId),
-        new: &NewStatement<'_>,
-    ) -> sqlx::Result<StatementFact> {
-        let mut transaction = connection.begin().await?;
-        lock_keys(&mut transaction, tenant, approver).await?;
-        // The signer's key is locked, so that whoever revokes it meanwhile comes before or after.
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
-            with signer as materialized (
+            with input as materialized (
+                select $1::text as tenant_id, $2::text as approver_id, $3::int as after,
+                       $4::text as change, $5::text as device_id, $6::text as by_device,
+                       $7::text as bundle, $8::text as name, $9::bytea as statement_hash,
+                       $10::text::json as signed, $11::bytea as public_key,
+                       $12::boolean as is_first, $13::boolean as only_key,
+                       $14::interval as clock_offset,
+                       $15::text::json as origin
+            ),
+            -- Locked, so that a revocation of the signer comes before or after.
+            signer as materialized (
                 select k.signer_key_id
                   from signing_keys k
-                 where k.tenant_id = $1 and k.approver_id = $2 and k.signer_key_id = $6 and k.revoked_at is null
+                  join input i on i.tenant_id = k.tenant_id and i.approver_id = k.approver_id and i.by_device = k.signer_key_id
+                 where k.revoked_at is null
                    for share of k
+            ),
+            own_keys as materialized (
+                select k.signer_key_id, k.public_key, k.revoked_at
+                  from signing_keys k
+                  join input i on i.tenant_id = k.tenant_id and i.approver_id = k.approver_id
             ),
             state as materialized (
                 select coalesce((select max(s.position) from device_statements s
-                                  where s.tenant_id = $1 and s.approver_id = $2), 0) = $3
-                       and ($12 or exists (select from signer)) as current,
-                       exists (select from tenants t where t.tenant_id = $1 and t.disabled_at is null) as tenant,
-                       $13 and exists (select from signing_keys k
-                                        where k.tenant_id = $1 and k.approver_id = $2 and k.signer_key_id <> $5) as others,
-                       $11::bytea is not null
-                       and exists (select from signing_keys k
-                                    where k.tenant_id = $1 and k.approver_id = $2 and k.signer_key_id = $5
-                                      and (k.public_key <> $11 or k.revoked_at is not null)) as taken
+                                  where s.tenant_id = i.tenant_id and s.approver_id = i.approver_id), 0) = i.after
+                       and (i.is_first or exists (select from signer)) as current,
+                       exists (select from tenants t where t.tenant_id = i.tenant_id and t.disabled_at is null) as tenant,
+                       i.only_key and exists (select from own_keys k where k.signer_key_id <> i.device_id) as others,
+                       i.public_key is not null
+                       and exists (select from own_keys k
+                                    where k.signer_key_id = i.device_id
+                                      and (k.public_key <> i.public_key or k.revoked_at is not null)) as taken
+                  from input i
             ),
-            written as (
+            inserted_statement as (
                 insert into device_statements (tenant_id, approver_id, position, change, accepted_at, device_id, by_device,
                                                bundle, name, statement_hash, signed)
-                select $1, $2, $3 + 1, $4, clock_timestamp() + $14::interval, $5, $6, $7, $8, $9, $10::text::json
-                  from state s
+                select i.tenant_id, i.approver_id, i.after + 1, i.change, clock_timestamp() + i.clock_offset, i.device_id,
+                       i.by_device, i.bundle, i.name, i.statement_hash, i.signed
+                  from input i
+                 cross join state s
                  where s.current and s.tenant and not s.others and not s.taken
-                returning accepted_at
+                returning tenant_id, approver_id, change, accepted_at, device_id, by_device, name
             ),
-            registered as (
-                insert into signing_keys as k (tenant_id, approver_id, signer_key_id, public_key)
-                select $1, $2, $5, $11
-                  from written w
-                 where $11::bytea is not null
+            inserted_key as (
+                insert into signing_keys (tenant_id, approver_id, signer_key_id, public_key)
+                select w.tenant_id, w.approver_id, w.device_id, i.public_key
+                  from inserted_statement w
+                 cross join input i
+                 where i.public_key is not null
                 on conflict on constraint signing_keys_pkey do nothing
             ),
-            revoked as (
+            revoked_key as (
                 update signing_keys k
                    set revoked_at = w.accepted_at
-                  from written w
-                 where $4 = 'revoke' and k.tenant_id = $1 and k.approver_id = $2 and k.signer_key_id = $5
-                   and k.revoked_at is null
+                  from inserted_statement w
+                 where w.change = 'revoke' and k.tenant_id = w.tenant_id and k.approver_id = w.approver_id
+                   and k.signer_key_id = w.device_id and k.revoked_at is null
             ),
-            forgotten as (
-                delete from introductions i using written w
-                 where $4 = 'revoke' and i.tenant_id = $1 and i.approver_id = $2 and i.device_id = $5
+            deleted_introductions as (
+                delete from introductions i using inserted_statement w
+                 where w.change = 'revoke' and i.tenant_id = w.tenant_id and i.approver_id = w.approver_id
+                   and i.device_id = w.device_id
             ),
-            silenced as (
-                delete from notifications n using written w
-                 where $4 = 'revoke' and n.tenant_id = $1 and n.approver_id = $2 and n.device_id = $5
+            deleted_notifications as (
+                delete from notifications n using inserted_statement w
+                 where w.change = 'revoke' and n.tenant_id = w.tenant_id and n.approver_id = w.approver_id
+                   and n.device_id = w.device_id
             ),
-            audited as (
-                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
-                select $1, w.accepted_at, $15, $16, $17,
-                       case when $4 = 'revoke' then 'device.revoked' when $11::bytea is null then 'device.endorsed'
-                            else 'device.added' end,
-                       $2 || '/' || $5, concat_ws(' ', 'by', $6, $8), $18, $19
-                  from written w
+            inserted_audit as (
+                insert into audit_events
+                select a.*
+                  from inserted_statement w
+                 cross join input i
+                 cross join audit_event(i.origin, w.tenant_id, w.accepted_at,
+                                        case when w.change = 'revoke' then 'device.revoked'
+                                             when i.public_key is null then 'device.endorsed'
+                                             else 'device.added' end,
+                                        w.approver_id || '/' || w.device_id, concat_ws(' ', 'by', w.by_device, w.name)) a
             )
             select s.current as "current!", s.tenant as "tenant!", s.others as "others!", s.taken as "taken!",
-                   (select w.accepted_at from written w) as "at?: Timestamp"
+                   (select w.accepted_at from inserted_statement w) as "at?: Timestamp"
               from state s
             "#,
             tenant.as_str(),
@@ -234,15 +226,13 @@ impl CredentialStore {
             new.first,
             new.only_key,
             clock_offset(&self.database.clock),
-            self.database.clock.operation_id().0,
-            actor.name,
-            actor.source.principal.as_deref(),
-            actor.source.address(),
-            self.database.node.as_str(),
-        )
-        .fetch_one(&mut *transaction)
-        .await?;
-        transaction.commit().await?;
+            self.database.audit_origin(actor),
+        );
+        let found = self
+            .database
+            .pool
+            .fetch_one_in_turn(tenant, approver, query);
+        let found = found.await?;
         Ok(match found.at {
             Some(at) => StatementFact::Written(at),
             None if !found.tenant => StatementFact::NoTenant,
@@ -252,90 +242,79 @@ impl CredentialStore {
         })
     }
 
-    async fn reset(
+    /// Ends all devices of an approver, and lets the next one be the first. The same again changes nothing. False if the
+    /// approver never had a device or a signing key.
+    pub async fn reset_devices(
         &self,
-        connection: &mut PgConnection,
         actor: &AuditActor,
         tenant: &TenantId,
         approver: &ApproverId,
-    ) -> sqlx::Result<bool> {
-        let mut transaction = connection.begin().await?;
-        lock_keys(&mut transaction, tenant, approver).await?;
-        let known = sqlx::query_scalar!(
+    ) -> Result<bool> {
+        let query = sqlx::query!(
             r#"
-            with last as materialized (
+            with input as materialized (
+                select $1::text as tenant_id, $2::text as approver_id,
+                       $3::interval as clock_offset,
+                       $4::text::json as origin
+            ),
+            last_statement as materialized (
                 select s.position, s.change
                   from device_statements s
-                 where s.tenant_id = $1 and s.approver_id = $2
+                  join input i on i.tenant_id = s.tenant_id and i.approver_id = s.approver_id
                  order by s.position desc
                  limit 1
             ),
             state as materialized (
-                select coalesce((select l.position from last l), 0) as position,
-                       coalesce((select l.change from last l), '') as change,
-                       exists (select from last)
-                       or exists (select from signing_keys k where k.tenant_id = $1 and k.approver_id = $2) as known
+                select coalesce((select l.position from last_statement l), 0) as position,
+                       coalesce((select l.change from last_statement l), '') as change,
+                       exists (select from last_statement)
+                       or exists (select from signing_keys k
+                                   where k.tenant_id = i.tenant_id and k.approver_id = i.approver_id) as known
+                  from input i
             ),
-            written as (
+            inserted_statement as (
                 insert into device_statements (tenant_id, approver_id, position, change, accepted_at)
-                select $1, $2, s.position + 1, 'reset', clock_timestamp() + $3::interval
-                  from state s
+                select i.tenant_id, i.approver_id, s.position + 1, 'reset', clock_timestamp() + i.clock_offset
+                  from input i
+                 cross join state s
                  where s.known and s.change <> 'reset'
-                returning accepted_at
+                returning tenant_id, approver_id, accepted_at
             ),
-            ended as (
+            revoked_keys as (
                 update signing_keys k
                    set revoked_at = w.accepted_at
-                  from written w
-                 where k.tenant_id = $1 and k.approver_id = $2 and k.revoked_at is null
+                  from inserted_statement w
+                 where k.tenant_id = w.tenant_id and k.approver_id = w.approver_id and k.revoked_at is null
                    and exists (select from device_statements s
-                                where s.tenant_id = $1 and s.approver_id = $2 and s.device_id = k.signer_key_id
-                                  and s.change = 'add')
+                                where s.tenant_id = k.tenant_id and s.approver_id = k.approver_id
+                                  and s.device_id = k.signer_key_id and s.change = 'add')
                 returning k.signer_key_id
             ),
-            forgotten as (
-                delete from introductions i using written w where i.tenant_id = $1 and i.approver_id = $2
+            deleted_introductions as (
+                delete from introductions i using inserted_statement w
+                 where i.tenant_id = w.tenant_id and i.approver_id = w.approver_id
             ),
-            silenced as (
-                delete from notifications n using written w
-                 where n.tenant_id = $1 and n.approver_id = $2 and n.kind = 'webpush'
+            deleted_notifications as (
+                delete from notifications n using inserted_statement w
+                 where n.tenant_id = w.tenant_id and n.approver_id = w.approver_id and n.kind = 'webpush'
             ),
-            audited as (
-                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
-                select $1, w.accepted_at, $4, $5, $6, 'devices.reset', $2, (select count(*) from ended) || ' ended', $7, $8
-                  from written w
+            inserted_audit as (
+                insert into audit_events
+                select a.*
+                  from inserted_statement w
+                 cross join input i
+                 cross join (select count(*) || ' ended' as detail from revoked_keys) r
+                 cross join audit_event(i.origin, w.tenant_id, w.accepted_at, 'devices.reset', w.approver_id, r.detail) a
             )
             select s.known as "known!" from state s
             "#,
             tenant.as_str(),
             approver.as_str(),
             clock_offset(&self.database.clock),
-            self.database.clock.operation_id().0,
-            actor.name,
-            actor.source.principal.as_deref(),
-            actor.source.address(),
-            self.database.node.as_str(),
+            self.database.audit_origin(actor),
         )
-        .fetch_one(&mut *transaction)
-        .await?;
-        transaction.commit().await?;
-        Ok(known)
+        .map(|row| row.known);
+        let background = &self.database.background;
+        background.fetch_one_in_turn(tenant, approver, query).await
     }
-}
-
-/// Serialises what gives an approver keys: two first ones at once would both find none, and a decision without a signature asks
-/// whether there is one. Rare enough.
-pub(super) async fn lock_keys(
-    connection: &mut PgConnection,
-    tenant: &TenantId,
-    approver: &ApproverId,
-) -> sqlx::Result<()> {
-    sqlx::query!(
-        "select pg_advisory_xact_lock(hashtextextended($1 || chr(10) || $2, 0))",
-        tenant.as_str(),
-        approver.as_str()
-    )
-    .execute(connection)
-    .await?;
-    Ok(())
 }

@@ -1,4 +1,4 @@
-//! What can go wrong in the store, and what each SQLSTATE means for a batch.
+//! The errors of the store, and what each SQLSTATE means for a batch.
 
 use std::borrow::Cow;
 use std::io;
@@ -77,7 +77,7 @@ fn is_mendable(code: &str) -> bool {
         || code.starts_with("58")
 }
 
-/// What a statement fails with that was not answered in time.
+/// The error of a statement that was not answered in time.
 pub(super) fn unanswered() -> sqlx::Error {
     sqlx::Error::Io(io::Error::new(
         io::ErrorKind::TimedOut,

@@ -52,10 +52,10 @@ impl ExchangeStore {
             with undelivered as materialized (
                 select m.request_id
                   from messages m
-                 where $4 = 'decided' and m.tenant_id = $1 and m.kind = 'decision.deliver'
+                 where $1 = 'decided' and m.tenant_id = $2 and m.kind = 'decision.deliver'
                    and coalesce(m.acked_at, '-infinity') = '-infinity'
                  order by m.created_at desc
-                 limit $9::bigint + 1
+                 limit $3::bigint + 1
             ),
             -- Where to look; several items may lead to one exchange.
             found as materialized (
@@ -63,66 +63,66 @@ impl ExchangeStore {
                   from (
                       (select e.accepted_at, e.request_id
                          from exchanges e
-                        where ($4::text is null or $4 = 'delivered'
-                               or $4 = 'decided' and (select count(*) from undelivered) > $9)
-                          and e.tenant_id = $1 and (e.accepted_at, e.request_id) < ($2, $3)
+                        where ($1::text is null or $1 = 'delivered'
+                               or $1 = 'decided' and (select count(*) from undelivered) > $3)
+                          and e.tenant_id = $2 and (e.accepted_at, e.request_id) < ($4, $5)
                         order by e.accepted_at desc, e.request_id desc
-                        limit $9)
+                        limit $3)
                       union all
                       (select e.accepted_at, e.request_id
                          from unnest(array(select request_id from undelivered)) as u (request_id)
-                         join exchanges e on e.tenant_id = $1 and e.request_id = u.request_id
-                        where (select count(*) from undelivered) <= $9 and (e.accepted_at, e.request_id) < ($2, $3))
+                         join exchanges e on e.tenant_id = $2 and e.request_id = u.request_id
+                        where (select count(*) from undelivered) <= $3 and (e.accepted_at, e.request_id) < ($4, $5))
                       union all
                       (select p.created_at, p.request_id
                          from inbox_items p
-                        where $4 in ('pendingApproval', 'expired') and p.tenant_id = $1
-                          and coalesce(p.closed_at, 'infinity') = 'infinity' and (p.created_at, p.request_id) < ($2, $3)
+                        where $1 in ('pendingApproval', 'expired') and p.tenant_id = $2
+                          and coalesce(p.closed_at, 'infinity') = 'infinity' and (p.created_at, p.request_id) < ($4, $5)
                         order by p.created_at desc, p.request_id desc
-                        limit $9)
+                        limit $3)
                       union all
                       (select c.created_at, c.request_id
                          from inbox_items c
-                        where c.tenant_id = $1 and c.closed_as = $4 and coalesce(c.closed_as, 'decided') <> 'decided'
-                          and (c.created_at, c.request_id) < ($2, $3)
+                        where c.tenant_id = $2 and c.closed_as = $1 and coalesce(c.closed_as, 'decided') <> 'decided'
+                          and (c.created_at, c.request_id) < ($4, $5)
                         order by c.created_at desc, c.request_id desc
-                        limit $9)
+                        limit $3)
                   ) f
                  order by f.accepted_at desc, f.request_id desc
-                 limit $9
+                 limit $3
             ),
             scanned as materialized (
                 select e.request_id, e.state, e.enforcer_id, e.artifact_type, e.artifact_hash, e.accepted_at,
                        e.expires_at, e.decision, e.decided_by, e.decided_at, e.verified, e.delivered_at,
-                       e.expires_at <= clock_timestamp() + $8::interval as past
+                       e.expires_at <= clock_timestamp() + $6::interval as past
                   from unnest(array(select distinct f.request_id from found f)) as f (request_id)
-                  join exchanges e on e.tenant_id = $1 and e.request_id = f.request_id
+                  join exchanges e on e.tenant_id = $2 and e.request_id = f.request_id
             ),
             page as materialized (
                 select s.accepted_at, s.request_id
                   from scanned s
-                 where ($4::text is null
-                        or $4 = case when s.state = 'pendingApproval' and s.past then 'expired' else s.state end)
-                   and ($5::text is null or s.enforcer_id = $5)
-                   and ($6::text is null
+                 where ($1::text is null
+                        or $1 = case when s.state = 'pendingApproval' and s.past then 'expired' else s.state end)
+                   and ($7::text is null or s.enforcer_id = $7)
+                   and ($8::text is null
                         or exists (select from inbox_items x
-                                    where x.tenant_id = $1 and x.request_id = s.request_id and x.approver_id = $6))
+                                    where x.tenant_id = $2 and x.request_id = s.request_id and x.approver_id = $8))
                  order by s.accepted_at desc, s.request_id desc
-                 limit $7
+                 limit $9
             ),
             -- Where the scan ended: at the last of a full page, else at the last row read.
             last as (
                 select l.accepted_at, l.request_id
                   from (select p.accepted_at, p.request_id from page p
-                         where (select count(*) from page) >= $7
+                         where (select count(*) from page) >= $9
                         union all
                         select f.accepted_at, f.request_id from found f
-                         where (select count(*) from page) < $7) l
+                         where (select count(*) from page) < $9) l
                  order by l.accepted_at, l.request_id
                  limit 1
             )
             select l.accepted_at as "last_at!", l.request_id as "last_id!",
-                   (select count(*) from found) >= $9 or (select count(*) from page) >= $7 as "more!",
+                   (select count(*) from found) >= $3 or (select count(*) from page) >= $9 as "more!",
                    s.request_id as "request_id?: RequestId", s.state as "state?: ExchangeState",
                    s.enforcer_id as "enforcer_id?: EnforcerId",
                    s.artifact_type as "artifact_type?", s.artifact_hash as "artifact_hash?",
@@ -131,20 +131,20 @@ impl ExchangeStore {
                    s.verified as "verified?", s.delivered_at as "delivered_at?: Timestamp", s.past as "past?",
                    (select array_agg(x.approver_id order by x.approver_id)
                       from inbox_items x
-                     where x.tenant_id = $1 and x.request_id = s.request_id) as "approver_ids?: Vec<ApproverId>"
+                     where x.tenant_id = $2 and x.request_id = s.request_id) as "approver_ids?: Vec<ApproverId>"
               from last l
               left join (page p join scanned s on s.request_id = p.request_id) on true
              order by s.accepted_at desc, s.request_id desc
             "#,
+            filter.state.map(ExchangeState::as_str),
             tenant.as_str(),
+            scanned,
             at,
             id,
-            filter.state.map(ExchangeState::as_str),
+            clock_offset(&self.database.clock),
             filter.enforcer.as_ref().map(EnforcerId::as_str),
             filter.approver.as_ref().map(ApproverId::as_str),
             limit,
-            clock_offset(&self.database.clock),
-            scanned,
         );
         let found = self.database.pool.fetch_all(tenant, query).await?;
         let next = found

@@ -40,48 +40,53 @@ pub(super) fn key_fact(sent: Option<&IdempotencyKey>, bound: Option<Vec<u8>>) ->
     }
 }
 
-/// A key, and the stored request whose outcome it stands for.
-pub(super) struct KeyBinding<'a> {
+/// A row that was sent with a key, and its fact.
+pub(super) struct KeyedRow<'a, F> {
+    pub operation: OperationId,
     pub tenant: &'a TenantId,
     pub request_id: &'a RequestId,
-    pub submission_id: OperationId,
     pub key: &'a IdempotencyKey,
+    pub fact: &'a F,
 }
 
-impl<'a> KeyBinding<'a> {
-    /// What a repeat has to bind, if it has a key that is not bound yet.
-    pub fn of_repeat<W, T, R>(
-        tenant: &'a TenantId,
-        request_id: &'a RequestId,
-        key: Option<&'a IdempotencyKey>,
-        fact: &InsertFact<W, T, R>,
-    ) -> Option<Self> {
-        Some(Self {
-            tenant,
-            request_id,
-            submission_id: fact.unbound_repeat()?,
-            key: key?,
-        })
-    }
-}
-
-/// Binds keys to requests that were stored before.
-pub(super) async fn bind(
+/// Binds the keys of repeats that are not bound yet, and frees those of refused rows.
+pub(super) async fn settle_keys<W, T, R>(
     connection: &mut PgConnection,
-    bindings: &[KeyBinding<'_>],
+    rows: &[KeyedRow<'_, InsertFact<W, T, R>>],
     clock: &Clock,
     lifetime: &PgInterval,
 ) -> sqlx::Result<()> {
-    if bindings.is_empty() {
+    let repeats: Vec<_> = rows
+        .iter()
+        .filter_map(|row| Some((row, row.fact.unbound_repeat()?)))
+        .collect();
+    bind(connection, &repeats, clock, lifetime).await?;
+    let refused: Vec<_> = rows
+        .iter()
+        .filter(|row| row.fact.already_exists())
+        .collect();
+    release(connection, &refused).await
+}
+
+/// Binds keys to requests that were stored before.
+async fn bind<F>(
+    connection: &mut PgConnection,
+    repeats: &[(&KeyedRow<'_, F>, OperationId)],
+    clock: &Clock,
+    lifetime: &PgInterval,
+) -> sqlx::Result<()> {
+    if repeats.is_empty() {
         return Ok(());
     }
     sqlx::query!(
         r#"
+        with settings as (select $1::interval as clock_offset, $2::interval as lifetime)
         insert into idempotency_keys (tenant_id, principal, key, fingerprint, submission_id, request_id, expires_at)
         select i.tenant_id, i.principal, i.key, i.fingerprint, i.submission_id, i.request_id,
-               clock_timestamp() + $7::interval + $8::interval
-          from unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::uuid[], $6::text[])
+               clock_timestamp() + s.clock_offset + s.lifetime
+          from unnest($3::text[], $4::text[], $5::text[], $6::bytea[], $7::uuid[], $8::text[])
                as i (tenant_id, principal, key, fingerprint, submission_id, request_id)
+         cross join settings s
          order by i.tenant_id collate "C", i.principal collate "C", i.key collate "C"
         on conflict on constraint idempotency_keys_pkey do update
            set fingerprint = excluded.fingerprint,
@@ -89,16 +94,16 @@ pub(super) async fn bind(
                request_id = excluded.request_id,
                expires_at = excluded.expires_at
          -- An expired key is free, whether or not it has been deleted yet.
-         where idempotency_keys.expires_at <= clock_timestamp() + $7::interval
+         where idempotency_keys.expires_at <= clock_timestamp() + (select s.clock_offset from settings s)
         "#,
-        column(bindings, |binding| binding.tenant) as _,
-        column(bindings, |binding| &binding.key.principal) as _,
-        column(bindings, |binding| &binding.key.key) as _,
-        column(bindings, |binding| binding.key.fingerprint) as _,
-        column(bindings, |binding| binding.submission_id) as _,
-        column(bindings, |binding| binding.request_id) as _,
         clock_offset(&clock),
         lifetime,
+        column(repeats, |(row, _)| row.tenant) as _,
+        column(repeats, |(row, _)| &row.key.principal) as _,
+        column(repeats, |(row, _)| &row.key.key) as _,
+        column(repeats, |(row, _)| row.key.fingerprint) as _,
+        column(repeats, |(_, submission)| submission) as _,
+        column(repeats, |(row, _)| row.request_id) as _,
     )
     .execute(connection)
     .await?;
@@ -106,9 +111,9 @@ pub(super) async fn bind(
 }
 
 /// Frees the keys that refused attempts have bound: their id was taken in the same instant.
-pub(super) async fn release(
+async fn release<F>(
     connection: &mut PgConnection,
-    refused: &[(&TenantId, OperationId, &IdempotencyKey)],
+    refused: &[&KeyedRow<'_, F>],
 ) -> sqlx::Result<()> {
     if refused.is_empty() {
         return Ok(());
@@ -120,10 +125,10 @@ pub(super) async fn release(
          where k.tenant_id = i.tenant_id and k.principal = i.principal and k.key = i.key
            and k.submission_id = i.submission_id
         "#,
-        column(refused, |(tenant, _, _)| *tenant) as _,
-        column(refused, |(_, _, key)| &key.principal) as _,
-        column(refused, |(_, _, key)| &key.key) as _,
-        column(refused, |(_, operation, _)| operation) as _,
+        column(refused, |row| row.tenant) as _,
+        column(refused, |row| &row.key.principal) as _,
+        column(refused, |row| &row.key.key) as _,
+        column(refused, |row| row.operation) as _,
     )
     .execute(connection)
     .await?;

@@ -22,7 +22,7 @@ pub struct PageStart {
     pub message_id: Uuid,
 }
 
-/// What is pending in an inbox.
+/// The items that are pending in an inbox.
 #[derive(Debug)]
 pub struct PendingItems {
     pub count: i64,
@@ -150,26 +150,26 @@ impl ExchangeStore {
             PendingItems,
             r#"
             select n.count as "count!", n.busiest as "busiest!: Vec<EnforcerId>"
-              from unnest($2::text[]) with ordinality as i (approver_id, n)
+              from unnest($1::text[]) with ordinality as i (approver_id, n)
              cross join lateral (
                  select coalesce(sum(g.own), 0)::bigint as count,
-                        coalesce(array_agg(g.enforcer_id) filter (where g.enforcer_id is not null and g.own > $5), '{}')
+                        coalesce(array_agg(g.enforcer_id) filter (where g.enforcer_id is not null and g.own > $2), '{}')
                             as busiest
                    from (select counted.enforcer_id, count(*) as own
                            from (select x.enforcer_id
                                    from inbox_items x
-                                  where x.tenant_id = $1 and x.approver_id = i.approver_id
+                                  where x.tenant_id = $3 and x.approver_id = i.approver_id
                                     and x.closed_at is null and x.removed_at is null
                                     and x.expires_at > clock_timestamp() + $4::interval
-                                  limit $3) counted
+                                  limit $5) counted
                           group by counted.enforcer_id) g) n
              order by i.n
             "#,
-            tenant.as_str(),
             column(approvers, |approver| *approver) as _,
-            most,
-            clock_offset(&self.database.clock),
             many,
+            tenant.as_str(),
+            clock_offset(&self.database.clock),
+            most,
         );
         self.database.pool.fetch_all(tenant, query).await
     }

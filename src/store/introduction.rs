@@ -1,11 +1,8 @@
 //! Introductions of enforcers by devices of an approver. A row counts while its device's key is in force, and while the pairing is the
 //! one that it was made under; whatever ends one of them also deletes the rows.
 
-use sqlx::{Connection as _, PgConnection};
-
 use super::CredentialStore;
 use super::audit::AuditActor;
-use super::device::lock_keys;
 use super::error::Result;
 use crate::protocol::device::MAX_INTRODUCTIONS;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
@@ -66,71 +63,70 @@ impl CredentialStore {
         approver: &ApproverId,
         new: &NewIntroduction<'_>,
     ) -> Result<IntroductionFact> {
-        let mut lease = self.database.pool.lease(tenant).await?;
-        let outcome = self.write_introduction(lease.connection()?, actor, (tenant, approver), new);
-        let outcome = self.database.pool.within(outcome).await;
-        Ok(lease.settle_transaction(outcome)?)
-    }
-
-    async fn write_introduction(
-        &self,
-        connection: &mut PgConnection,
-        actor: &AuditActor,
-        (tenant, approver): (&TenantId, &ApproverId),
-        new: &NewIntroduction<'_>,
-    ) -> sqlx::Result<IntroductionFact> {
-        let mut transaction = connection.begin().await?;
-        // One at a time, so that they can be counted.
-        lock_keys(&mut transaction, tenant, approver).await?;
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
-            with signer as materialized (
+            with input as materialized (
+                select $1::text as tenant_id, $2::text as approver_id,
+                       $3::text as enforcer_id, $4::text as device_id, $5::timestamptz as at,
+                       $6::text::json as signed, $7::bigint as most,
+                       $8::interval as clock_offset,
+                       $9::text::json as origin
+            ),
+            signer as materialized (
                 select k.signer_key_id
                   from signing_keys k
-                 where k.tenant_id = $1 and k.approver_id = $2 and k.signer_key_id = $4 and k.revoked_at is null
+                  join input i on i.tenant_id = k.tenant_id and i.approver_id = k.approver_id and i.device_id = k.signer_key_id
+                 where k.revoked_at is null
                    for share of k
             ),
-            paired as materialized (
+            pairing as materialized (
                 select p.nonce
                   from pairings p
-                 where p.tenant_id = $1 and p.enforcer_id = $3 and p.approver_id = $2
-                   and coalesce(p.revoked_at, 'infinity') = 'infinity'
+                  join input i on i.tenant_id = p.tenant_id and i.enforcer_id = p.enforcer_id and i.approver_id = p.approver_id
+                 where p.revoked_at is null
                    for share of p
             ),
-            standing as materialized (
-                select i.introduced_at as at
-                  from introductions i
-                  join paired p on p.nonce = i.nonce
-                 where i.tenant_id = $1 and i.approver_id = $2 and i.enforcer_id = $3 and i.device_id = $4
+            standing_introduction as materialized (
+                select x.introduced_at as at
+                  from introductions x
+                  join input i on i.tenant_id = x.tenant_id and i.approver_id = x.approver_id
+                              and i.enforcer_id = x.enforcer_id and i.device_id = x.device_id
+                  join pairing p on p.nonce = x.nonce
             ),
             state as materialized (
-                select exists (select from tenants t where t.tenant_id = $1 and t.disabled_at is null) as tenant,
+                select exists (select from tenants t where t.tenant_id = i.tenant_id and t.disabled_at is null) as tenant,
                        exists (select from signer) as signer,
-                       exists (select from paired) as paired,
-                       (select s.at from standing s where s.at >= $5) as stands,
-                       (select count(*) from introductions i
-                         where i.tenant_id = $1 and i.approver_id = $2
-                           and (i.enforcer_id, i.device_id) <> ($3, $4)) < $7 as room
+                       exists (select from pairing) as paired,
+                       (select s.at from standing_introduction s where s.at >= i.at) as stands,
+                       (select count(*) from introductions x
+                         where x.tenant_id = i.tenant_id and x.approver_id = i.approver_id
+                           and (x.enforcer_id, x.device_id) <> (i.enforcer_id, i.device_id)) < i.most as room
+                  from input i
             ),
-            written as (
-                insert into introductions as i (tenant_id, approver_id, enforcer_id, device_id, nonce, introduced_at,
-                                                accepted_at, signed)
-                select $1, $2, $3, $4, p.nonce, $5, clock_timestamp() + $8::interval, $6::text::json
-                  from state s
-                 cross join paired p
+            written_introduction as (
+                insert into introductions (tenant_id, approver_id, enforcer_id, device_id, nonce, introduced_at, accepted_at,
+                                           signed)
+                select i.tenant_id, i.approver_id, i.enforcer_id, i.device_id, p.nonce, i.at,
+                       clock_timestamp() + i.clock_offset, i.signed
+                  from input i
+                 cross join state s
+                 cross join pairing p
                  where s.tenant and s.signer and s.stands is null and s.room
                 on conflict on constraint introductions_pkey do update
                    set nonce = excluded.nonce, introduced_at = excluded.introduced_at, accepted_at = excluded.accepted_at,
                        signed = excluded.signed
-                returning accepted_at
+                returning tenant_id, approver_id, enforcer_id, device_id, accepted_at
             ),
-            audited as (
-                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
-                select $1, w.accepted_at, $9, $10, $11, 'enforcer.introduced', $3 || '/' || $2, 'by ' || $4, $12, $13
-                  from written w
+            inserted_audit as (
+                insert into audit_events
+                select a.*
+                  from written_introduction w
+                 cross join input i
+                 cross join audit_event(i.origin, w.tenant_id, w.accepted_at, 'enforcer.introduced',
+                                        w.enforcer_id || '/' || w.approver_id, 'by ' || w.device_id) a
             )
             select s.tenant as "tenant!", s.signer as "signer!", s.paired as "paired!", s.stands as "stands?: Timestamp",
-                   exists (select from written) as "written!"
+                   exists (select from written_introduction) as "written!"
               from state s
             "#,
             tenant.as_str(),
@@ -141,15 +137,13 @@ impl CredentialStore {
             new.signed,
             i64::try_from(MAX_INTRODUCTIONS).unwrap_or(i64::MAX),
             clock_offset(&self.database.clock),
-            self.database.clock.operation_id().0,
-            actor.name,
-            actor.source.principal.as_deref(),
-            actor.source.address(),
-            self.database.node.as_str(),
-        )
-        .fetch_one(&mut *transaction)
-        .await?;
-        transaction.commit().await?;
+            self.database.audit_origin(actor),
+        );
+        let found = self
+            .database
+            .pool
+            .fetch_one_in_turn(tenant, approver, query);
+        let found = found.await?;
         Ok(match found {
             found if found.written => IntroductionFact::Written,
             found if !found.tenant => IntroductionFact::NoTenant,

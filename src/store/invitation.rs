@@ -49,18 +49,20 @@ impl CredentialStore {
             with made as (
                 insert into invitations (tenant_id, invitation_id, role, bound_id, name, code_hash, created_at, created_by,
                                          expires_at)
-                select t.tenant_id, $2, $3, $4, $5, $6, clock_timestamp() + $7::interval, $8, $9
+                select t.tenant_id, $1, $2, $3, $4,
+                       $5, clock_timestamp() + $6::interval,
+                       $7, $8
                   from tenants t
-                 where t.tenant_id = $1 and t.disabled_at is null
+                 where t.tenant_id = $9 and t.disabled_at is null
                    for share of t
-                returning tenant_id, invitation_id, created_at
+                returning tenant_id, invitation_id, role, bound_id, created_at
             )
-            insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
-            select m.tenant_id, m.created_at, $10, $8, $11, 'invitation.created', m.invitation_id, concat_ws(' ', $3, $4),
-                   $12, $13
+            insert into audit_events
+            select a.*
               from made m
+             cross join audit_event($10::text::json, m.tenant_id, m.created_at,
+                                    'invitation.created', m.invitation_id, concat_ws(' ', m.role, m.bound_id)) a
             "#,
-            new.tenant.as_str(),
             new.id.as_str(),
             new.role.as_str(),
             new.bound_id.as_deref(),
@@ -69,10 +71,8 @@ impl CredentialStore {
             clock_offset(&self.database.clock),
             actor.name,
             new.expires_at.inner(),
-            self.database.clock.operation_id().0,
-            actor.source.principal.as_deref(),
-            actor.source.address(),
-            self.database.node.as_str(),
+            new.tenant.as_str(),
+            self.database.audit_origin(actor),
         );
         Ok(self.database.background.execute(&new.tenant, query).await? == 1)
     }
@@ -87,36 +87,37 @@ impl CredentialStore {
     ) -> Result<InvitationWithdrawal> {
         let query = sqlx::query!(
             r#"
-            with named as materialized (
+            with named_invitation as materialized (
                 select i.tenant_id, i.invitation_id, i.used_at
                   from invitations i
-                 where i.invitation_id = $1 and ($2::text is null or i.tenant_id = $2) and ($3::text is null or i.role = $3)
+                 where i.invitation_id = $1
+                   and ($2::text is null or i.tenant_id = $2)
+                   and ($3::text is null or i.role = $3)
                    for no key update of i
             ),
-            withdrawn as (
+            withdrawn_invitation as (
                 update invitations i
                    set withdrawn_at = clock_timestamp() + $4::interval
-                  from named n
+                  from named_invitation n
                  where i.tenant_id = n.tenant_id and i.invitation_id = n.invitation_id and n.used_at is null
                    and i.withdrawn_at is null
                 returning i.tenant_id, i.invitation_id, i.withdrawn_at
             ),
-            audited as (
-                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
-                select w.tenant_id, w.withdrawn_at, $5, $6, $7, 'invitation.withdrawn', w.invitation_id, $8, $9
-                  from withdrawn w
+            inserted_audit as (
+                insert into audit_events
+                select a.*
+                  from withdrawn_invitation w
+                 cross join audit_event($5::text::json, w.tenant_id, w.withdrawn_at,
+                                        'invitation.withdrawn', w.invitation_id) a
             )
-            select exists (select from named) as "known!", exists (select from named n where n.used_at is not null) as "used!"
+            select exists (select from named_invitation) as "known!",
+                   exists (select from named_invitation n where n.used_at is not null) as "used!"
             "#,
             id.as_str(),
             tenant.map(TenantId::as_str),
             role.map(RoleName::as_str),
             clock_offset(&self.database.clock),
-            self.database.clock.operation_id().0,
-            actor.name,
-            actor.source.principal.as_deref(),
-            actor.source.address(),
-            self.database.node.as_str(),
+            self.database.audit_origin(actor),
         )
         .map(|row| match row {
             row if !row.known => InvitationWithdrawal::NotFound,
@@ -171,52 +172,63 @@ impl CredentialStore {
         credential: &CredentialId,
         secret_hash: &[u8; 32],
     ) -> Result<Option<JoinedCredential>> {
+        let holder = actor.with_credential(credential);
         let query = sqlx::query_as!(
             JoinedCredential,
             r#"
-            with pending as materialized (
+            with input as materialized (
+                select $1::bytea as code_hash, $2::text as credential_id,
+                       $3::bytea as secret_hash, $4::interval as clock_offset,
+                       $5::text::json as used_origin,
+                       $6::text::json as created_origin
+            ),
+            pending_invitation as materialized (
                 select i.tenant_id, i.invitation_id
-                  from invitations i
+                  from input p
+                  join invitations i on i.code_hash = p.code_hash
                   join tenants t on t.tenant_id = i.tenant_id
-                 where i.code_hash = $1 and i.used_at is null and i.withdrawn_at is null
-                   and i.expires_at > clock_timestamp() + $4::interval and t.disabled_at is null
+                 where i.used_at is null and i.withdrawn_at is null
+                   and i.expires_at > clock_timestamp() + p.clock_offset and t.disabled_at is null
                    for no key update of i for share of t
             ),
-            used as (
+            used_invitation as (
                 update invitations i
-                   set used_at = clock_timestamp() + $4::interval, credential_id = $2
-                  from pending p
+                   set used_at = clock_timestamp() + n.clock_offset, credential_id = n.credential_id
+                  from pending_invitation p
+                 cross join input n
                  where i.tenant_id = p.tenant_id and i.invitation_id = p.invitation_id
-                returning i.tenant_id, i.invitation_id, i.role, i.bound_id, i.used_at
+                returning i.tenant_id, i.invitation_id, i.role, i.bound_id, i.used_at, i.credential_id
             ),
-            made as (
+            inserted_credential as (
                 insert into credentials (tenant_id, credential_id, kind, role, bound_id, secret_hash)
-                select u.tenant_id, $2, 'apiKey', u.role, u.bound_id, $3
-                  from used u
+                select u.tenant_id, u.credential_id, 'apiKey', u.role, u.bound_id, n.secret_hash
+                  from used_invitation u
+                 cross join input n
             ),
-            audited as (
-                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
-                select u.tenant_id, u.used_at, $5::uuid, $7::text, $2, 'invitation.used', u.invitation_id,
-                       'credential ' || $2, $8::text, $9::text
-                  from used u
+            inserted_audit as (
+                insert into audit_events
+                select a.*
+                  from used_invitation u
+                 cross join input n
+                 cross join audit_event(n.used_origin, u.tenant_id, u.used_at, 'invitation.used', u.invitation_id,
+                                        'credential ' || u.credential_id) a
                 union all
-                select u.tenant_id, u.used_at, $6::uuid, $7::text, $2, 'credential.created', $2,
-                       concat_ws(' ', u.role, u.bound_id), $8::text, $9::text
-                  from used u
+                select a.*
+                  from used_invitation u
+                 cross join input n
+                 cross join audit_event(n.created_origin, u.tenant_id, u.used_at, 'credential.created', u.credential_id,
+                                        concat_ws(' ', u.role, u.bound_id)) a
             )
             select u.tenant_id as "tenant: TenantId", u.invitation_id as "invitation: InvitationId",
                    u.role as "role: RoleName", u.bound_id
-              from used u
+              from used_invitation u
             "#,
             code_hash.as_slice(),
             credential.as_str(),
             secret_hash.as_slice(),
             clock_offset(&self.database.clock),
-            self.database.clock.operation_id().0,
-            self.database.clock.operation_id().0,
-            actor.name,
-            actor.source.address(),
-            self.database.node.as_str(),
+            self.database.audit_origin(&holder),
+            self.database.audit_origin(&holder),
         );
         // All: the code determines the tenant.
         let scope = TenantScope::All;

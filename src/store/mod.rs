@@ -14,6 +14,7 @@
 //!   expects a tenth of the table, and would scan the other tables to join that many rows.
 
 pub mod ack;
+mod approver_lock;
 pub mod approver_messages;
 pub mod audit;
 pub mod batch;

@@ -1,13 +1,11 @@
-//! Where approvers are notified: added, listed and removed. What is sent, and when, is in `notification_delivery`.
+//! The targets at which approvers are notified: adds, lists and removes them. `notification_delivery` decides what is sent and when.
 
 use std::sync::Arc;
 
-use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
 use super::audit::AuditActor;
 use super::database::Database;
-use super::device::lock_keys;
 use super::error::Result;
 use crate::protocol::id::{ApproverId, TenantId};
 use crate::protocol::notification::{MAX_NOTIFICATIONS, NotificationKind};
@@ -92,76 +90,77 @@ impl NotificationStore {
         approver: &ApproverId,
         new: &NewTarget<'_>,
     ) -> Result<AddFact> {
-        let mut lease = self.database.pool.lease(tenant).await?;
-        let outcome = self.add(lease.connection()?, actor, (tenant, approver), new);
-        let outcome = self.database.pool.within(outcome).await;
-        Ok(lease.settle_transaction(outcome)?)
-    }
-
-    async fn add(
-        &self,
-        connection: &mut PgConnection,
-        actor: &AuditActor,
-        (tenant, approver): (&TenantId, &ApproverId),
-        new: &NewTarget<'_>,
-    ) -> sqlx::Result<AddFact> {
-        let mut transaction = connection.begin().await?;
-        // One at a time, so that they can be counted.
-        lock_keys(&mut transaction, tenant, approver).await?;
-        let found = sqlx::query!(
+        let query = sqlx::query!(
             r#"
-            with device as materialized (
+            with input as materialized (
+                select $1::text as tenant_id, $2::text as approver_id,
+                       $3::uuid as notification_id, $4::text as kind,
+                       $5::text as device_id, $6::bytea as url_hash, $7::bytea as target,
+                       $8::bytea as secret_check, $9::boolean as keep,
+                       $10::bigint as most, $11::text as host,
+                       $12::interval as clock_offset,
+                       $13::text::json as origin
+            ),
+            device as materialized (
                 select k.signer_key_id
                   from signing_keys k
-                 where k.tenant_id = $1 and k.approver_id = $2 and k.signer_key_id = $5 and k.revoked_at is null
+                  join input i on i.tenant_id = k.tenant_id and i.approver_id = k.approver_id and i.device_id = k.signer_key_id
+                 where k.revoked_at is null
                    and exists (select from device_statements s
-                                where s.tenant_id = $1 and s.approver_id = $2 and s.device_id = $5 and s.change = 'add')
+                                where s.tenant_id = k.tenant_id and s.approver_id = k.approver_id
+                                  and s.device_id = k.signer_key_id and s.change = 'add')
                    for share of k
             ),
-            standing as materialized (
-                select n.notification_id, $9 and n.secret_check = $8 as kept
+            standing_notification as materialized (
+                select n.notification_id, i.keep and n.secret_check = i.secret_check as kept
                   from notifications n
-                 where n.tenant_id = $1 and n.approver_id = $2 and n.url_hash = $6
+                  join input i on i.tenant_id = n.tenant_id and i.approver_id = n.approver_id and i.url_hash = n.url_hash
             ),
             state as materialized (
-                select exists (select from tenants t where t.tenant_id = $1 and t.disabled_at is null) as tenant,
-                       $5::text is null or exists (select from device) as device,
+                select exists (select from tenants t where t.tenant_id = i.tenant_id and t.disabled_at is null) as tenant,
+                       i.device_id is null or exists (select from device) as device,
                        (select count(*) from notifications n
-                         where n.tenant_id = $1 and n.approver_id = $2 and n.url_hash <> $6
-                           and n.device_id is distinct from coalesce($5, '')) < $10 as room,
-                       clock_timestamp() + $11::interval as now
+                         where n.tenant_id = i.tenant_id and n.approver_id = i.approver_id and n.url_hash <> i.url_hash
+                           and n.device_id is distinct from coalesce(i.device_id, '')) < i.most as room,
+                       clock_timestamp() + i.clock_offset as now
+                  from input i
             ),
-            replaced as (
-                delete from notifications n using state s
-                 where s.tenant and s.device and s.room and n.tenant_id = $1 and n.approver_id = $2 and n.device_id = $5
-                   and n.url_hash <> $6
+            deleted_notifications as (
+                delete from notifications n using input i, state s
+                 where s.tenant and s.device and s.room and n.tenant_id = i.tenant_id and n.approver_id = i.approver_id
+                   and n.device_id = i.device_id and n.url_hash <> i.url_hash
             ),
-            written as (
+            written_notification as (
                 insert into notifications as n (tenant_id, approver_id, notification_id, kind, device_id, url_hash, target,
                                                 secret_check, created_at, seen_until, next_attempt_at)
-                select $1, $2, $3, $4, $5, $6, $7, $8, s.now, s.now, s.now
-                  from state s
+                select i.tenant_id, i.approver_id, i.notification_id, i.kind, i.device_id, i.url_hash, i.target,
+                       i.secret_check, s.now, s.now, s.now
+                  from input i
+                 cross join state s
                  where s.tenant and s.device and s.room
                 on conflict on constraint notifications_url_key do update
                    set kind = excluded.kind, device_id = excluded.device_id, secret_check = excluded.secret_check,
-                       target = case when $9 and n.secret_check = excluded.secret_check then n.target
+                       target = case when (select i.keep from input i) and n.secret_check = excluded.secret_check then n.target
                                      else excluded.target end,
                        attempts = 0, next_attempt_at = excluded.next_attempt_at, failing_since = null, failure = null,
                        disabled_at = null
                 returning notification_id
             ),
-            audited as (
-                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
-                select $1, s.now, $12, $13, $14,
-                       case when exists (select from standing) then 'notification.renewed' else 'notification.added' end,
-                       $2 || '/' || w.notification_id, concat_ws(' ', $4, 'at', $17::text), $15, $16
-                  from written w
+            inserted_audit as (
+                insert into audit_events
+                select a.*
+                  from written_notification w
+                 cross join input i
                  cross join state s
+                 cross join (select exists (select from standing_notification) as stood) t
+                 cross join audit_event(i.origin, i.tenant_id, s.now,
+                                        case when t.stood then 'notification.renewed' else 'notification.added' end,
+                                        i.approver_id || '/' || w.notification_id, concat_ws(' ', i.kind, 'at', i.host)) a
             )
             select s.tenant as "tenant!", s.device as "device!",
-                   (select w.notification_id from written w) as "written?",
-                   exists (select from standing) as "stood!",
-                   coalesce((select t.kept from standing t), false) as "kept!"
+                   (select w.notification_id from written_notification w) as "written?",
+                   exists (select from standing_notification) as "stood!",
+                   coalesce((select t.kept from standing_notification t), false) as "kept!"
               from state s
             "#,
             tenant.as_str(),
@@ -174,17 +173,15 @@ impl NotificationStore {
             new.secret_check.as_slice(),
             new.keep,
             i64::try_from(MAX_NOTIFICATIONS).unwrap_or(i64::MAX),
-            clock_offset(&self.database.clock),
-            self.database.clock.operation_id().0,
-            actor.name,
-            actor.source.principal.as_deref(),
-            actor.source.address(),
-            self.database.node.as_str(),
             new.host,
-        )
-        .fetch_one(&mut *transaction)
-        .await?;
-        transaction.commit().await?;
+            clock_offset(&self.database.clock),
+            self.database.audit_origin(actor),
+        );
+        let found = self
+            .database
+            .pool
+            .fetch_one_in_turn(tenant, approver, query);
+        let found = found.await?;
         Ok(match found.written {
             Some(id) if found.stood => AddFact::Renewed {
                 id,
@@ -208,28 +205,27 @@ impl NotificationStore {
     ) -> Result<bool> {
         let query = sqlx::query!(
             r#"
-            with removed as (
+            with removed_notification as (
                 delete from notifications n
                  where n.tenant_id = $1 and n.approver_id = $2 and n.notification_id = $3
-                returning n.kind
+                returning n.tenant_id, n.approver_id, n.notification_id, n.kind
             ),
-            audited as (
-                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
-                select $1, clock_timestamp() + $4::interval, $5, $6, $7, 'notification.removed', $2 || '/' || $3::uuid,
-                       concat_ws(': ', r.kind, $10::text), $8, $9
-                  from removed r
+            inserted_audit as (
+                insert into audit_events
+                select a.*
+                  from removed_notification r
+                 cross join audit_event($4::text::json, r.tenant_id,
+                                        clock_timestamp() + $5::interval,
+                                        'notification.removed', r.approver_id || '/' || r.notification_id,
+                                        concat_ws(': ', r.kind, $6::text)) a
             )
-            select exists (select from removed) as "removed!"
+            select exists (select from removed_notification) as "removed!"
             "#,
             tenant.as_str(),
             approver.as_str(),
             id,
+            self.database.audit_origin(actor),
             clock_offset(&self.database.clock),
-            self.database.clock.operation_id().0,
-            actor.name,
-            actor.source.principal.as_deref(),
-            actor.source.address(),
-            self.database.node.as_str(),
             why,
         )
         .map(|row| row.removed);

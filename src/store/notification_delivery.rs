@@ -1,5 +1,5 @@
-//! Which approvers are to be notified, and what came of it. A claim is a lease on a target: whoever has it sends, and says afterwards
-//! what the target has seen. If the node dies between, the target is claimed again, so that nothing is lost and something may be
+//! The approvers that are to be notified, and the results. A claim is a lease on a target: its holder sends, and then notes what the
+//! target has seen. If the node dies between, the target is claimed again, so that nothing is lost and something may be
 //! sent twice.
 
 use time::OffsetDateTime;
@@ -72,27 +72,27 @@ impl NotificationStore {
             ClaimedNotification,
             r#"
             with clock as materialized (
-                select clock_timestamp() + $3::interval as now
+                select clock_timestamp() + $1::interval as now
             ),
             due as materialized (
                 select n.tenant_id, n.approver_id, n.notification_id
-                  from unnest($1::text[], $2::text[]) as a (tenant_id, approver_id)
+                  from unnest($2::text[], $3::text[]) as a (tenant_id, approver_id)
                   join notifications n on n.tenant_id = a.tenant_id and n.approver_id = a.approver_id
                  cross join clock c
                  where n.disabled_at is null and n.secret_check = $4 and n.next_attempt_at <= c.now and n.claimed_until <= c.now
-                   and n.tenant_id <> all ($5::text[]) and (n.attempts = 0 or n.tenant_id <> all ($12::text[]))
+                   and n.tenant_id <> all ($5::text[]) and (n.attempts = 0 or n.tenant_id <> all ($6::text[]))
                    and exists (select from tenants t where t.tenant_id = n.tenant_id and t.disabled_at is null)
                    and exists (select from inbox_items x
                                 where x.tenant_id = n.tenant_id and x.approver_id = n.approver_id
                                   and x.closed_at is null and x.removed_at is null and x.expires_at > c.now
                                   and x.created_at > n.seen_until and x.message_id <> all (n.seen))
                  order by n.attempts > 0, n.next_attempt_at
-                 limit $6
+                 limit $7
                    for no key update of n skip locked
             ),
             claimed as (
                 update notifications n
-                   set claim = $7, claimed_until = c.now + $8::interval
+                   set claim = $8, claimed_until = c.now + $9::interval
                   from due d
                  cross join clock c
                  where n.tenant_id = d.tenant_id and n.approver_id = d.approver_id and n.notification_id = d.notification_id
@@ -106,10 +106,10 @@ impl NotificationStore {
                       from (select from inbox_items x
                              where x.tenant_id = n.tenant_id and x.approver_id = n.approver_id
                                and x.closed_at is null and x.removed_at is null and x.expires_at > n.now
-                             limit $9) y) as "waiting!",
+                             limit $10) y) as "waiting!",
                    coalesce(w.oldest, n.now) as "oldest!", coalesce(w.latest, n.now) as "latest_expiry!",
-                   case when w.found >= $10 then w.first
-                        else greatest(n.seen_until, n.now - $11::interval) end as "seen_until!",
+                   case when w.found >= $11 then w.first
+                        else greatest(n.seen_until, n.now - $12::interval) end as "seen_until!",
                    coalesce(w.ids, '{}') as "seen!"
               from claimed n
              cross join lateral (
@@ -121,20 +121,20 @@ impl NotificationStore {
                           where x.tenant_id = n.tenant_id and x.approver_id = n.approver_id
                             and x.closed_at is null and x.removed_at is null and x.created_at > n.seen_until
                           order by x.created_at desc, x.message_id desc
-                          limit $10) x) w
+                          limit $11) x) w
             "#,
+            clock_offset(&self.database.clock),
             column(asked, |(tenant, _)| tenant) as _,
             column(asked, |(_, approver)| approver) as _,
-            clock_offset(&self.database.clock),
             terms.secret_check.as_slice(),
             column(terms.busy, |tenant| tenant) as _,
+            column(terms.failing, |tenant| tenant) as _,
             terms.limit,
             terms.claim,
             seconds(terms.lease_seconds),
             MAX_COUNTED,
             MAX_SEEN,
             seconds(LATE_SECONDS),
-            column(terms.failing, |tenant| tenant) as _,
         );
         let scope = TenantScope::of(asked.iter().map(|(tenant, _)| tenant));
         self.database.background.fetch_all(scope, query).await
@@ -192,19 +192,19 @@ impl NotificationStore {
         let query = sqlx::query!(
             r#"
             update notifications
-               set seen_until = $5, seen = $6, delivered = delivered + 1, delivered_at = clock_timestamp() + $7::interval,
-                   attempts = 0, next_attempt_at = clock_timestamp() + $7::interval + $8::interval, failing_since = null,
+               set seen_until = $1, seen = $2, delivered = delivered + 1, delivered_at = clock_timestamp() + $3::interval,
+                   attempts = 0, next_attempt_at = clock_timestamp() + $3::interval + $4::interval, failing_since = null,
                    failure = null, disabled_at = null, claim = null, claimed_until = '-infinity'
-             where tenant_id = $1 and approver_id = $2 and notification_id = $3 and claim = $4
+             where tenant_id = $5 and approver_id = $6 and notification_id = $7 and claim = $8
             "#,
-            claimed.tenant.as_str(),
-            claimed.approver.as_str(),
-            claimed.id,
-            claim,
             claimed.seen_until,
             &claimed.seen,
             clock_offset(&self.database.clock),
             seconds(pause_seconds),
+            claimed.tenant.as_str(),
+            claimed.approver.as_str(),
+            claimed.id,
+            claim,
         );
         let (tenant, background) = (&claimed.tenant, &self.database.background);
         background.execute(tenant, query).await
@@ -222,23 +222,33 @@ impl NotificationStore {
     ) -> Result<bool> {
         let query = sqlx::query!(
             r#"
-            with noted as (
-                update notifications n
-                   set attempts = n.attempts + 1, failure = $5, failing_since = coalesce(n.failing_since, c.now),
-                       next_attempt_at = c.now + make_interval(secs => $6), claim = null, claimed_until = '-infinity',
-                       disabled_at = case when coalesce(n.failing_since, c.now) + $7::interval <= c.now then c.now end
-                  from (select clock_timestamp() + $8::interval as now) c
-                 where n.tenant_id = $1 and n.approver_id = $2 and n.notification_id = $3 and n.claim = $4
-                returning n.disabled_at, n.kind
+            with input as materialized (
+                select $1::text as tenant_id, $2::text as approver_id,
+                       $3::uuid as notification_id, $4::uuid as claim, $5::text as failure,
+                       $6::float8 as delay, $7::interval as give_up,
+                       clock_timestamp() + $8::interval as now,
+                       $9::text::json as origin
             ),
-            audited as (
-                insert into audit_events (tenant_id, at, event_id, actor, action, subject, detail, node)
-                select $1, n.disabled_at, $9, $10, 'notification.disabled', $2 || '/' || $3::uuid,
-                       concat_ws(': ', n.kind, $5::text), $11
-                  from noted n
+            updated_notification as (
+                update notifications n
+                   set attempts = n.attempts + 1, failure = i.failure, failing_since = coalesce(n.failing_since, i.now),
+                       next_attempt_at = i.now + make_interval(secs => i.delay), claim = null, claimed_until = '-infinity',
+                       disabled_at = case when coalesce(n.failing_since, i.now) + i.give_up <= i.now then i.now end
+                  from input i
+                 where n.tenant_id = i.tenant_id and n.approver_id = i.approver_id and n.notification_id = i.notification_id
+                   and n.claim = i.claim
+                returning n.tenant_id, n.approver_id, n.notification_id, n.disabled_at, n.kind, n.failure
+            ),
+            inserted_audit as (
+                insert into audit_events
+                select a.*
+                  from updated_notification n
+                 cross join input i
+                 cross join audit_event(i.origin, n.tenant_id, n.disabled_at, 'notification.disabled',
+                                        n.approver_id || '/' || n.notification_id, concat_ws(': ', n.kind, n.failure)) a
                  where n.disabled_at is not null
             )
-            select exists (select from noted n where n.disabled_at is not null) as "disabled!"
+            select exists (select from updated_notification n where n.disabled_at is not null) as "disabled!"
             "#,
             claimed.tenant.as_str(),
             claimed.approver.as_str(),
@@ -248,9 +258,7 @@ impl NotificationStore {
             delay_seconds,
             seconds(give_up_seconds),
             clock_offset(&self.database.clock),
-            self.database.clock.operation_id().0,
-            AuditActor::gateway().name,
-            self.database.node.as_str(),
+            self.database.audit_origin(&AuditActor::gateway()),
         )
         .map(|row| row.disabled);
         let (tenant, background) = (&claimed.tenant, &self.database.background);
@@ -287,14 +295,14 @@ impl NotificationStore {
         let query = sqlx::query!(
             r#"
             update notifications
-               set delivered_at = clock_timestamp() + $4::interval, attempts = 0,
-                   next_attempt_at = clock_timestamp() + $4::interval, failing_since = null, failure = null, disabled_at = null
-             where tenant_id = $1 and approver_id = $2 and notification_id = $3
+               set delivered_at = clock_timestamp() + $1::interval, attempts = 0,
+                   next_attempt_at = clock_timestamp() + $1::interval, failing_since = null, failure = null, disabled_at = null
+             where tenant_id = $2 and approver_id = $3 and notification_id = $4
             "#,
+            clock_offset(&self.database.clock),
             tenant.as_str(),
             approver.as_str(),
             id,
-            clock_offset(&self.database.clock),
         );
         self.database.pool.execute(tenant, query).await
     }

@@ -297,39 +297,36 @@ impl PairingStore {
                    p.paired_at as "paired_at!: Timestamp"
               -- Branches, so that each uses its own partial index.
               from (
-                  (select e.enforcer_id, e.approver_id, e.nonce, e.token_hash, e.enforcer_label, e.workspace_name,
-                          e.enforcer_key, e.approver_key, e.paired_at
+                  (select e.*
                      from pairings e
-                    where e.tenant_id = $1 and e.enforcer_id = $4
-                      and coalesce(e.revoked_at, 'infinity') = 'infinity' and (e.paired_at, e.nonce) > ($2, $3)
+                    where e.tenant_id = $1 and e.enforcer_id = $2
+                      and coalesce(e.revoked_at, 'infinity') = 'infinity' and (e.paired_at, e.nonce) > ($3, $4)
                     order by e.paired_at, e.nonce
-                    limit $6::bigint + 1)
+                    limit $5::bigint + 1)
                   union all
-                  (select a.enforcer_id, a.approver_id, a.nonce, a.token_hash, a.enforcer_label, a.workspace_name,
-                          a.enforcer_key, a.approver_key, a.paired_at
+                  (select a.*
                      from pairings a
-                    where a.tenant_id = $1 and a.approver_id = $5
-                      and coalesce(a.revoked_at, 'infinity') = 'infinity' and (a.paired_at, a.nonce) > ($2, $3)
+                    where a.tenant_id = $1 and a.approver_id = $6
+                      and coalesce(a.revoked_at, 'infinity') = 'infinity' and (a.paired_at, a.nonce) > ($3, $4)
                     order by a.paired_at, a.nonce
-                    limit $6::bigint + 1)
+                    limit $5::bigint + 1)
                   union all
-                  (select t.enforcer_id, t.approver_id, t.nonce, t.token_hash, t.enforcer_label, t.workspace_name,
-                          t.enforcer_key, t.approver_key, t.paired_at
+                  (select t.*
                      from pairings t
-                    where $4::text is null and $5::text is null and t.tenant_id = $1
-                      and coalesce(t.revoked_at, 'infinity') = 'infinity' and (t.paired_at, t.nonce) > ($2, $3)
+                    where $2::text is null and $6::text is null and t.tenant_id = $1
+                      and coalesce(t.revoked_at, 'infinity') = 'infinity' and (t.paired_at, t.nonce) > ($3, $4)
                     order by t.paired_at, t.nonce
-                    limit $6::bigint + 1)
+                    limit $5::bigint + 1)
               ) p
              order by p.paired_at, p.nonce
-             limit $6::bigint + 1
+             limit $5::bigint + 1
             "#,
             tenant.as_str(),
+            enforcer,
             at,
             nonce,
-            enforcer,
-            approver,
             limit,
+            approver,
         );
         let found = self.database.pool.fetch_all(tenant, query).await?;
         Ok(cut_page(found, limit, |last| PagePosition {

@@ -53,11 +53,11 @@ impl PairingStore {
     ) -> Result<ResolveFact> {
         let query = sqlx::query!(
             r#"
-            with clock as materialized (select clock_timestamp() + $4::interval as at),
+            with clock as materialized (select clock_timestamp() + $1::interval as at),
             found as materialized (
                 select s.nonce, s.enforcer_label, s.workspace_name, s.enforcer_key
                   from pairing_sessions s, clock c
-                 where s.tenant_id = $1 and s.code_hash = $3 and s.completed_at is null and s.expires_at > c.at
+                 where s.tenant_id = $2 and s.code_hash = $3 and s.completed_at is null and s.expires_at > c.at
             ),
             guess as materialized (
                 select c.at, case when exists (select from found) then 0 else 1 end as wrong
@@ -65,7 +65,7 @@ impl PairingStore {
             ),
             own as (
                 insert into pairing_guesses as g (tenant_id, principal, started_at, failures)
-                select $1, $2, u.at, u.wrong
+                select $2, $4, u.at, u.wrong
                   from guess u
                 on conflict on constraint pairing_guesses_pkey do update
                    set started_at = case when g.failures = 0 or g.started_at <= excluded.started_at - $5::interval
@@ -82,7 +82,7 @@ impl PairingStore {
             -- A principal at its limit is refused, so its attempts do not count against the tenant.
             everyone as (
                 insert into pairing_guesses as g (tenant_id, principal, started_at, failures)
-                select $1, '', m.at, m.wrong
+                select $2, '', m.at, m.wrong
                   from mine m
                  where not m.full
                 on conflict on constraint pairing_guesses_pkey do update
@@ -103,20 +103,20 @@ impl PairingStore {
                 update pairing_sessions s
                    set resolved_at = c.at
                   from found f, judged j, clock c
-                 where s.tenant_id = $1 and s.nonce = f.nonce and s.resolved_at is null
+                 where s.tenant_id = $2 and s.nonce = f.nonce and s.resolved_at is null
                    and not j.own_full and not j.tenant_full
             )
             select j.own_full or j.tenant_full as "refused!",
-                   extract(epoch from j.started_at + $5::interval - clock_timestamp() - $4::interval)::float8 as "left!",
+                   extract(epoch from j.started_at + $5::interval - clock_timestamp() - $1::interval)::float8 as "left!",
                    f.nonce as "nonce?: Nonce", f.enforcer_label as "label?", f.workspace_name as "workspace?",
                    f.enforcer_key as "public_key?"
               from judged j
               left join found f on true
             "#,
-            tenant.as_str(),
-            principal,
-            code_hash,
             clock_offset(&self.database.clock),
+            tenant.as_str(),
+            code_hash,
+            principal,
             seconds(WINDOW_SECONDS),
             i32::try_from(limits.per_principal).unwrap_or(i32::MAX),
             i32::try_from(limits.per_tenant).unwrap_or(i32::MAX),

@@ -1,13 +1,12 @@
 //! Pairing sessions: begun by an enforcer, completed once by an approver. The session is locked first, then the pairing.
 //! Codes and tokens are stored as hashes only.
 
-use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 
 use super::PairingStore;
 use super::audit::AuditActor;
 use super::error::Result;
-use super::retry::RetryOnce;
+use super::tenant_scope::TenantScope;
 use crate::protocol::id::{ApproverId, EnforcerId, OperationId, TenantId};
 use crate::protocol::pairing::{InitiatePairing, Nonce};
 use crate::protocol::timestamp::Timestamp;
@@ -62,18 +61,21 @@ impl PairingStore {
     ) -> Result<Timestamp> {
         let query = sqlx::query!(
             r#"
-            with clock as materialized (select clock_timestamp() + $9::interval as at),
-            begun as (
+            with begun as (
                 insert into pairing_sessions (tenant_id, nonce, operation_id, code_hash, enforcer_id, enforcer_label,
                                               workspace_name, enforcer_key, created_at, expires_at)
-                select $1, $2, $3, $4, $5, $6, $7, $8, c.at, c.at + $10::interval
-                  from clock c
-                returning tenant_id, operation_id, enforcer_id, created_at, expires_at
+                select $1, $2, $3, $4,
+                       $5, $6, $7,
+                       $8, c.at, c.at + $9::interval
+                  from (select clock_timestamp() + $10::interval as at) c
+                returning tenant_id, enforcer_id, created_at, expires_at
             ),
-            audited as (
-                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
-                select b.tenant_id, b.created_at, b.operation_id, $11, $12, 'pairing.initiated', b.enforcer_id, $13, $14
+            inserted_audit as (
+                insert into audit_events
+                select a.*
                   from begun b
+                 cross join audit_event($11::text::json, b.tenant_id, b.created_at,
+                                        'pairing.initiated', b.enforcer_id) a
             )
             select b.expires_at as "expires_at!" from begun b
             "#,
@@ -85,12 +87,9 @@ impl PairingStore {
             initiate.label.as_deref(),
             initiate.workspace.as_deref(),
             initiate.public_key.as_deref(),
-            clock_offset(&self.database.clock),
             lifetime,
-            actor.name,
-            actor.source.principal.as_deref(),
-            actor.source.address(),
-            self.database.node.as_str(),
+            clock_offset(&self.database.clock),
+            self.database.audit_origin(actor),
         )
         .map(|row| row.expires_at);
         Ok(self.database.pool.fetch_one(tenant, query).await?.into())
@@ -105,70 +104,61 @@ impl PairingStore {
             PairingSession,
             r#"
             select s.enforcer_id as "enforcer: EnforcerId", s.expires_at,
-                   s.expires_at <= clock_timestamp() + $3::interval as "past!",
+                   s.expires_at <= clock_timestamp() + $1::interval as "past!",
                    s.resolved_at is not null as "resolved!", s.approver_id as "approver?: ApproverId",
                    s.approver_key as "approver_key?", p.token_hash as "token_hash?"
               from pairing_sessions s
               left join pairings p on p.tenant_id = s.tenant_id and p.enforcer_id = s.enforcer_id
                                   and p.approver_id = s.approver_id and p.nonce = s.nonce and p.revoked_at is null
-             where s.tenant_id = $1 and s.nonce = $2
+             where s.tenant_id = $2 and s.nonce = $3
             "#,
+            clock_offset(&self.database.clock),
             tenant.as_str(),
             nonce.as_str(),
-            clock_offset(&self.database.clock),
         );
         self.database.pool.fetch_optional(tenant, query).await
     }
 
     /// Completes a session if it is open.
     pub async fn complete_pairing(&self, row: &CompleteRow<'_>) -> Result<CompleteFact> {
-        let mut retry = RetryOnce::new(&self.database.pool);
-        loop {
-            let mut lease = retry.pool().lease(row.tenant).await?;
-            let fact = self.complete_on(lease.connection()?, row);
-            let fact = retry.pool().within(fact).await;
-            match lease.settle(fact) {
-                Err(error) if retry.allows(&error) => {
-                    tracing::debug!(%error, "completing a pairing is retried");
-                }
-                fact => return Ok(fact?),
-            }
-        }
-    }
-
-    async fn complete_on(
-        &self,
-        connection: &mut PgConnection,
-        row: &CompleteRow<'_>,
-    ) -> sqlx::Result<CompleteFact> {
-        let found = sqlx::query!(
-            r#"
-            with locked as materialized (
-                select s.tenant_id, s.nonce, s.operation_id, s.enforcer_id, s.enforcer_label, s.workspace_name,
-                       s.enforcer_key, s.expires_at, s.completed_at
+        let origin = self.database.audit_origin_of(row.actor, row.operation);
+        let query = || {
+            sqlx::query!(
+                r#"
+            with input as materialized (
+                select $1::text as tenant_id, $2::text as nonce,
+                       $3::interval as clock_offset, $4::uuid as operation_id,
+                       $5::text as approver_id, $6::text as approver_key,
+                       $7::bytea as token_hash, $8::text::json as origin
+            ),
+            locked_session as materialized (
+                select s.tenant_id, s.nonce, s.operation_id, s.enforcer_label, s.workspace_name, s.expires_at, s.completed_at
                   from pairing_sessions s
-                 where s.tenant_id = $1 and s.nonce = $2
+                  join input i on i.tenant_id = s.tenant_id and i.nonce = s.nonce
                    for no key update of s
             ),
-            judged as materialized (
-                select l.tenant_id, l.nonce, l.completed_at, l.expires_at, clock_timestamp() + $3::interval as at
-                  from locked l
+            judged_session as materialized (
+                select l.tenant_id, l.nonce, l.completed_at, l.expires_at, clock_timestamp() + i.clock_offset as at
+                  from locked_session l
+                 cross join input i
             ),
-            won as (
+            completed_session as (
                 update pairing_sessions s
-                   set completed_at = j.at, operation_id = $4, approver_id = $5, approver_key = $6
-                  from judged j
+                   set completed_at = j.at, operation_id = i.operation_id, approver_id = i.approver_id,
+                       approver_key = i.approver_key
+                  from judged_session j
+                 cross join input i
                  where s.tenant_id = j.tenant_id and s.nonce = j.nonce
                    and s.completed_at is null and j.completed_at is null and j.expires_at > j.at
-                returning s.tenant_id, s.nonce, s.enforcer_id, s.enforcer_label, s.workspace_name, s.enforcer_key,
-                          s.completed_at as at
+                returning s.tenant_id, s.nonce, s.enforcer_id, s.approver_id, s.enforcer_label, s.workspace_name,
+                          s.enforcer_key, s.approver_key, i.token_hash, s.completed_at as at
             ),
-            paired as (
+            written_pairing as (
                 insert into pairings (tenant_id, enforcer_id, approver_id, nonce, token_hash, enforcer_label,
                                       workspace_name, enforcer_key, approver_key, paired_at)
-                select w.tenant_id, w.enforcer_id, $5, w.nonce, $7, w.enforcer_label, w.workspace_name, w.enforcer_key,
-                       $6, w.at
-                  from won w
+                select w.tenant_id, w.enforcer_id, w.approver_id, w.nonce, w.token_hash, w.enforcer_label, w.workspace_name,
+                       w.enforcer_key, w.approver_key, w.at
+                  from completed_session w
                 on conflict on constraint pairings_pkey do update
                    set nonce = excluded.nonce, token_hash = excluded.token_hash,
                        enforcer_label = excluded.enforcer_label, workspace_name = excluded.workspace_name,
@@ -176,48 +166,52 @@ impl PairingStore {
                        paired_at = excluded.paired_at, revoked_at = null
                 returning tenant_id, enforcer_id, approver_id
             ),
-            issued as (
+            inserted_token as (
                 insert into routing_tokens (tenant_id, token_hash, enforcer_id, approver_id, created_at)
-                select w.tenant_id, $7, w.enforcer_id, $5, w.at
-                  from won w
+                select w.tenant_id, w.token_hash, w.enforcer_id, w.approver_id, w.at
+                  from completed_session w
             ),
-            replaced as (
+            replaced_token as (
                 update routing_tokens t
                    set replaced_at = w.at
-                  from won w
-                  join pairings p on p.tenant_id = w.tenant_id and p.enforcer_id = w.enforcer_id and p.approver_id = $5
-                 where t.tenant_id = p.tenant_id and t.token_hash = p.token_hash and p.token_hash <> $7
+                  from completed_session w
+                  join pairings p on p.tenant_id = w.tenant_id and p.enforcer_id = w.enforcer_id
+                                 and p.approver_id = w.approver_id
+                 where t.tenant_id = p.tenant_id and t.token_hash = p.token_hash and p.token_hash <> w.token_hash
             ),
-            -- The enforcer may have a new key. The pairing is locked first, as by whoever introduces it.
-            forgotten as (
-                delete from introductions i using paired p
+            -- The enforcer may have a new key. The pairing is locked first, as by the statement that introduces it.
+            deleted_introductions as (
+                delete from introductions i using written_pairing p
                  where i.tenant_id = p.tenant_id and i.approver_id = p.approver_id and i.enforcer_id = p.enforcer_id
             ),
-            audited as (
-                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
-                select w.tenant_id, w.at, $4, $8, $9, 'pairing.completed', w.enforcer_id || '/' || $5, $10, $11
-                  from won w
+            inserted_audit as (
+                insert into audit_events
+                select a.*
+                  from completed_session w
+                 cross join input i
+                 cross join audit_event(i.origin, w.tenant_id, w.at, 'pairing.completed',
+                                        w.enforcer_id || '/' || w.approver_id) a
             )
             select l.enforcer_label as "label?", l.workspace_name as "workspace?",
                    l.completed_at is not null as "completed!",
-                   w.nonce is not null or l.completed_at is not null and l.operation_id = $4 as "ours!"
-              from locked l
-              left join won w on w.tenant_id = l.tenant_id and w.nonce = l.nonce
+                   w.nonce is not null or l.completed_at is not null and l.operation_id = i.operation_id as "ours!"
+              from locked_session l
+             cross join input i
+              left join completed_session w on w.tenant_id = l.tenant_id and w.nonce = l.nonce
             "#,
-            row.tenant.as_str(),
-            row.nonce.as_str(),
-            clock_offset(&self.database.clock),
-            row.operation.0,
-            row.approver.as_str(),
-            row.approver_key,
-            row.token_hash,
-            row.actor.name,
-            row.actor.source.principal.as_deref(),
-            row.actor.source.address(),
-            self.database.node.as_str(),
-        )
-        .fetch_optional(connection)
-        .await?;
+                row.tenant.as_str(),
+                row.nonce.as_str(),
+                clock_offset(&self.database.clock),
+                row.operation.0,
+                row.approver.as_str(),
+                row.approver_key,
+                row.token_hash,
+                origin.as_str(),
+            )
+        };
+        let pool = &self.database.pool;
+        let found = pool.fetch_retried(row.tenant, "completing a pairing", query);
+        let found = found.await?;
         Ok(match found {
             Some(row) if row.ours => CompleteFact::Paired {
                 label: row.label,

@@ -35,9 +35,9 @@ impl ExchangeStore {
             r#"
             select e.request_id as "request_id: RequestId",
                    extract(epoch from e.expires_at - c.at)::float8 as "expires_in!"
-              from unnest($2::text[]) as i (request_id)
-             cross join (select clock_timestamp() + $3::interval as at) c
-              join exchanges e on e.tenant_id = $1 and e.request_id = i.request_id
+              from unnest($1::text[]) as i (request_id)
+             cross join (select clock_timestamp() + $2::interval as at) c
+              join exchanges e on e.tenant_id = $3 and e.request_id = i.request_id
              where e.state = 'pendingApproval' and e.expires_at > c.at
                and ($4::text is null or e.enforcer_id = $4)
                -- The limit keeps the planner from hashing all inbox items.
@@ -46,20 +46,18 @@ impl ExchangeStore {
                          where x.tenant_id = e.tenant_id and x.request_id = e.request_id and x.approver_id = $5
                          limit 1) is not null)
             "#,
-            tenant.as_str(),
             column(requests, |request| request) as _,
             clock_offset(&self.database.clock),
+            tenant.as_str(),
             enforcer.map(EnforcerId::as_str),
             approver.map(ApproverId::as_str),
-        );
+        )
+        .map(|row| {
+            let left = Duration::try_from_secs_f64(row.expires_in);
+            (row.request_id, left.unwrap_or_default())
+        });
         let found = self.database.pool.fetch_all(tenant, query).await?;
-        Ok(found
-            .into_iter()
-            .map(|row| {
-                let left = Duration::try_from_secs_f64(row.expires_in);
-                (row.request_id, left.unwrap_or_default())
-            })
-            .collect())
+        Ok(found.into_iter().collect())
     }
 
     /// Of these exchanges, the ones that are no longer pending, or are gone.
@@ -79,10 +77,9 @@ impl ExchangeStore {
             column(waited_for, |(tenant, _)| tenant) as _,
             column(waited_for, |(_, request)| request) as _,
             clock_offset(&self.database.clock),
-        );
-        let found = self.database.background.fetch_all(scope, query).await?;
-        let found = found.into_iter();
-        Ok(found.map(|row| (row.tenant_id, row.request_id)).collect())
+        )
+        .map(|row| (row.tenant_id, row.request_id));
+        self.database.background.fetch_all(scope, query).await
     }
 
     /// Counts for the metrics. Past a thousand the exact figure is of no use, and a long backlog must not make the count

@@ -24,7 +24,7 @@ use crate::config;
 use crate::telemetry::Metrics as NodeMetrics;
 use crate::telemetry::instrument::{Histogram, as_f64};
 
-/// What a commit may take beyond the statement's timeout, which does not cover it; and how long a retry may take that
+/// The time that a commit may take beyond the statement's timeout, which does not cover it; and that a retry may take which
 /// follows a statement without an answer, so that the two of them do not take twice as long.
 const COMMIT_GRACE: Duration = Duration::from_secs(2);
 
@@ -32,7 +32,7 @@ const COMMIT_GRACE: Duration = Duration::from_secs(2);
 const WARN_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A checked query that returns rows.
-type RowQuery<'q, F> = Map<'q, Postgres, F, PgArguments>;
+pub(super) type RowQuery<'q, F> = Map<'q, Postgres, F, PgArguments>;
 
 #[derive(Clone)]
 pub struct ConnectionPool {
@@ -46,8 +46,8 @@ pub struct ConnectionPool {
     /// Whether connections that were used before are closed instead of reused.
     only_new: bool,
     pulse: Arc<ServerPulse>,
-    /// When the log last said why there are no connections. At first the time of creation: whoever starts with an
-    /// unreachable database reports the error itself.
+    /// When the log last said why there are no connections. At first the time of creation: a node that starts with
+    /// an unreachable database reports the error itself.
     warned: Arc<Mutex<Instant>>,
     acquire_time: Histogram,
     metrics: Arc<NodeMetrics>,
@@ -185,9 +185,18 @@ impl ConnectionPool {
         scope: impl Into<TenantScope<'t>>,
         query: RowQuery<'_, impl FnMut(PgRow) -> sqlx::Result<T> + Send>,
     ) -> Result<Option<T>> {
+        Ok(self.fetch_settled(scope, query).await??)
+    }
+
+    /// The same with the statement's own error, for a caller that may try again.
+    pub(super) async fn fetch_settled<'t, T: Send + Unpin>(
+        &self,
+        scope: impl Into<TenantScope<'t>>,
+        query: RowQuery<'_, impl FnMut(PgRow) -> sqlx::Result<T> + Send>,
+    ) -> Result<sqlx::Result<Option<T>>> {
         let mut lease = self.lease(scope).await?;
         let found = self.within(query.fetch_optional(lease.connection()?)).await;
-        Ok(lease.settle(found)?)
+        Ok(lease.settle(found))
     }
 
     /// Runs one statement about these tenants and returns its row.

@@ -69,8 +69,8 @@ impl BatchStatement for TakeHellos {
             r#"
             with input as materialized (
                 select i.tenant_id, i.enforcer_id, i.label, i.workspace_name, i.capabilities::json as capabilities,
-                       clock_timestamp() + $6::interval as at, i.n
-                  from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[])
+                       clock_timestamp() + $1::interval as at, i.n
+                  from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
                        with ordinality as i (tenant_id, enforcer_id, label, workspace_name, capabilities, n)
             ),
             locked as materialized (
@@ -104,12 +104,12 @@ impl BatchStatement for TakeHellos {
               from input i
              order by i.n
             "#,
+            clock_offset(&self.clock),
             column(rows, |row| &row.tenant) as _,
             column(rows, |row| &row.enforcer) as _,
             column(rows, |row| row.hello.label.as_deref()) as _,
             column(rows, |row| row.hello.workspace_name.as_deref()) as _,
             capabilities as _,
-            clock_offset(&self.clock),
         )
         .fetch_all(connection)
         .await?;
@@ -124,7 +124,7 @@ impl ChannelStore {
         self.hellos.run(row).await?.locked()
     }
 
-    /// What is known of a tenant's enforcers, or of one, sorted by id; at most `most`, those that were seen last. Labels are
+    /// The presence of a tenant's enforcers, or of one, sorted by id; at most `most`, those that were seen last. Labels are
     /// those of the last pairing, with this approver where one is named.
     pub async fn enforcers(
         &self,
@@ -139,17 +139,17 @@ impl ChannelStore {
             r#"
             with channel as (
                 select c.identity, c.transport, c.opened_at, c.channel_id,
-                       c.active and n.heartbeat_at > clock_timestamp() - make_interval(secs => $4) as live,
-                       greatest(c.opened_at, n.heartbeat_at) + $3::interval as seen_at,
+                       c.active and n.heartbeat_at > clock_timestamp() - make_interval(secs => $1) as live,
+                       greatest(c.opened_at, n.heartbeat_at) + $2::interval as seen_at,
                        -- One that went silent ended when it was opened.
-                       greatest(c.opened_at, case when n.heartbeat_at <= clock_timestamp() - make_interval(secs => $4)
-                                                  then n.heartbeat_at + make_interval(secs => $4) end)
-                           + $3::interval as ended_at
+                       greatest(c.opened_at, case when n.heartbeat_at <= clock_timestamp() - make_interval(secs => $1)
+                                                  then n.heartbeat_at + make_interval(secs => $1) end)
+                           + $2::interval as ended_at
                   from channels c
                   join nodes n on n.node_id = c.node_id
                  -- A range and not a choice, so that the key finds one.
-                 where c.tenant_id = $1 and c.kind = 'enforcer'
-                   and c.identity >= coalesce($2::text, '') and c.identity <= coalesce($2::text, chr(1114111))
+                 where c.tenant_id = $3 and c.kind = 'enforcer'
+                   and c.identity >= coalesce($4::text, '') and c.identity <= coalesce($4::text, chr(1114111))
             ),
             held as (
                 select identity as enforcer_id, bool_or(live) as live, max(seen_at) as seen_at, max(ended_at) as ended_at,
@@ -161,19 +161,19 @@ impl ChannelStore {
             listed as (
                 (select s.enforcer_id
                    from enforcers s
-                  where $2::text is null and s.tenant_id = $1 and coalesce(s.seen_at, 'infinity') > '-infinity'
+                  where $4::text is null and s.tenant_id = $3 and coalesce(s.seen_at, 'infinity') > '-infinity'
                   order by s.seen_at desc, s.enforcer_id
                   limit $5)
                 union
                 select h.enforcer_id from held h
                 union
-                select $2 where $2 is not null
+                select $4 where $4 is not null
             ),
             noted as (
                 select e.enforcer_id, e.label, e.workspace_name, e.capabilities, e.transport, e.called_at, e.closed_at,
                        e.seen_at
                   from unnest(array(select enforcer_id from listed)) as l (enforcer_id)
-                  join enforcers e on e.tenant_id = $1 and e.enforcer_id = l.enforcer_id
+                  join enforcers e on e.tenant_id = $3 and e.enforcer_id = l.enforcer_id
             )
             select coalesce(e.enforcer_id, h.enforcer_id) as "enforcer_id!: EnforcerId",
                    -- What it says of itself does not change what it was paired as.
@@ -182,23 +182,23 @@ impl ChannelStore {
                    e.transport as "noted_transport?: Transport", e.called_at as "called_at?: Timestamp",
                    e.closed_at as "closed_at?: Timestamp", e.seen_at as "seen_at?: Timestamp", h.live as "live?",
                    h.transport as "held_transport?: Transport", h.seen_at as "held_seen_at?: Timestamp",
-                   h.ended_at as "ended_at?: Timestamp", clock_timestamp() + $3::interval as "now!: Timestamp"
+                   h.ended_at as "ended_at?: Timestamp", clock_timestamp() + $2::interval as "now!: Timestamp"
               from noted e
               full join held h on h.enforcer_id = e.enforcer_id
               left join lateral (
                   select p.approver_id, p.enforcer_label
                     from pairings p
-                   where p.tenant_id = $1 and p.enforcer_id = coalesce(e.enforcer_id, h.enforcer_id)
+                   where p.tenant_id = $3 and p.enforcer_id = coalesce(e.enforcer_id, h.enforcer_id)
                      and ($6::text is null or p.approver_id = $6)
                    order by p.paired_at desc
                    limit 1) g on true
              order by greatest(e.seen_at, h.seen_at) desc, 1
              limit $5
             "#,
+            LEASE_SECONDS,
+            clock_offset(&self.database.clock),
             tenant.as_str(),
             enforcer.map(EnforcerId::as_str),
-            clock_offset(&self.database.clock),
-            LEASE_SECONDS,
             i64::from(most),
             approver.map(ApproverId::as_str),
         );

@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 
 use super::batch::{BatchResult, BatchStatement};
-use super::idempotency::{IdempotencyKey, KeyBinding, bind, conflict_keys, key_fact, release};
+use super::idempotency::{IdempotencyKey, KeyedRow, conflict_keys, key_fact, settle_keys};
 use super::rows::{self, column};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
@@ -23,7 +23,7 @@ pub struct PromptRow {
     pub operation: OperationId,
     pub message: MessageId,
     pub tenant: TenantId,
-    /// The sender; none for an administrator.
+    /// The sender; `None` for an administrator.
     pub approver: Option<ApproverId>,
     pub recipient: Option<EnforcerId>,
     /// The recipient if neither the prompt nor its session names one.
@@ -69,18 +69,17 @@ impl BatchStatement for TakePrompts {
             .filter(|(_, fact)| matches!(fact, PromptFact::Unwritten { .. }))
             .collect();
         self.read_existing(connection, unwritten).await?;
-        let repeats = rows.iter().zip(&facts).filter_map(|(row, fact)| {
-            let (request, key) = (&row.prompt.request_id, row.idempotency.as_ref());
-            KeyBinding::of_repeat(&row.tenant, request, key, fact)
+        let keyed = rows.iter().zip(&facts).filter_map(|(row, fact)| {
+            Some(KeyedRow {
+                operation: row.operation,
+                tenant: &row.tenant,
+                request_id: &row.prompt.request_id,
+                key: row.idempotency.as_ref()?,
+                fact,
+            })
         });
-        let repeats: Vec<_> = repeats.collect();
-        bind(connection, &repeats, &self.clock, &self.key_lifetime).await?;
-        let refused = rows.iter().zip(&facts).filter_map(|(row, fact)| {
-            let (operation, key) = (row.operation, row.idempotency.as_ref());
-            let refused = fact.already_exists();
-            refused.then(|| Some((&row.tenant, operation, key?)))?
-        });
-        release(connection, &refused.collect::<Vec<_>>()).await?;
+        let keyed: Vec<_> = keyed.collect();
+        settle_keys(connection, &keyed, &self.clock, &self.key_lifetime).await?;
         Ok(facts)
     }
 }
@@ -90,97 +89,108 @@ impl TakePrompts {
         let keys = column(rows, |row| row.idempotency.as_ref());
         let written = sqlx::query!(
             r#"
-            with input as (
-                select submission_id, message_id, tenant_id, request_id, approver_id, recipient, fallback, session_id,
-                       form, prompt_hash, expires_at, body, trace, principal, key, fingerprint
-                  from unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
-                              $8::text[], $9::text[], $10::text[], $11::timestamptz[], $12::text[], $13::text[],
-                              $14::text[], $15::text[], $16::bytea[])
+            with settings as materialized (
+                select c.clock_offset, clock_timestamp() + c.clock_offset as at, $1::boolean as pairing_required,
+                       $2::interval as key_lifetime
+                  from (select $3::interval as clock_offset) c
+            ),
+            input as materialized (
+                select i.*
+                  from unnest($4::uuid[], $5::uuid[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[],
+                              $11::text[], $12::text[], $13::text[], $14::timestamptz[], $15::text[], $16::text[],
+                              $17::text[], $18::text[], $19::bytea[])
                        as i (submission_id, message_id, tenant_id, request_id, approver_id, recipient, fallback,
                              session_id, form, prompt_hash, expires_at, body, trace, principal, key, fingerprint)
             ),
-            addressed as materialized (
+            addressed_prompts as materialized (
                 select i.submission_id, i.tenant_id, i.approver_id,
                        coalesce(i.recipient, s.enforcer_id, i.fallback) as enforcer_id
                   from input i
                   left join sessions s on s.tenant_id = i.tenant_id and s.session_id = i.session_id
             ),
-            judged as materialized (
-                select i.submission_id, a.enforcer_id, c.at,
-                       coalesce(i.expires_at <= c.at, false) as past,
+            judged_prompts as materialized (
+                select i.submission_id, a.enforcer_id, s.at,
+                       coalesce(i.expires_at <= s.at, false) as past,
                        -- Only its own approvers and administrators may prompt an enforcer that is paired, or any at all.
                        a.approver_id is not null
-                           and ($19 or exists (select from pairings p
-                                        where p.tenant_id = a.tenant_id and p.enforcer_id = a.enforcer_id
-                                          and p.revoked_at is null))
+                           and (s.pairing_required
+                                or exists (select from pairings p
+                                            where p.tenant_id = a.tenant_id and p.enforcer_id = a.enforcer_id
+                                              and p.revoked_at is null))
                            and not exists (select from pairings p
                                             where p.tenant_id = a.tenant_id and p.enforcer_id = a.enforcer_id
                                               and p.approver_id = a.approver_id and p.revoked_at is null) as not_paired,
                        exists (select from idempotency_keys k
                                 where k.tenant_id = i.tenant_id and k.principal = i.principal and k.key = i.key
-                                  and k.fingerprint <> i.fingerprint and k.expires_at > c.at) as key_taken
+                                  and k.fingerprint <> i.fingerprint and k.expires_at > s.at) as key_taken
                   from input i
-                  join addressed a on a.submission_id = i.submission_id
-                 cross join (select clock_timestamp() + $17::interval as at) c
+                  join addressed_prompts a on a.submission_id = i.submission_id
+                 cross join settings s
             ),
-            pick as materialized (
-                select i.submission_id, i.message_id, i.tenant_id, i.request_id, i.approver_id, j.enforcer_id, i.session_id,
-                       i.form, i.prompt_hash, i.expires_at, i.body, i.trace, i.principal, i.key, i.fingerprint, j.at
+            writable_prompts as materialized (
+                select i.submission_id, i.tenant_id, i.request_id, i.principal, i.key, i.fingerprint, j.enforcer_id, j.at
                   from input i
-                  join judged j on j.submission_id = i.submission_id
+                  join judged_prompts j on j.submission_id = i.submission_id
                  where j.enforcer_id is not null and not j.past and not j.not_paired and not j.key_taken
                    and (i.key is null
                         or (select true from prompts p
                              where p.tenant_id = i.tenant_id and p.request_id = i.request_id limit 1) is null)
             ),
-            keys as (
+            inserted_keys as (
                 insert into idempotency_keys
                        (tenant_id, principal, key, fingerprint, submission_id, request_id, expires_at)
-                select p.tenant_id, p.principal, p.key, p.fingerprint, p.submission_id, p.request_id,
-                       p.at + $18::interval
-                  from pick p
+                select p.tenant_id, p.principal, p.key, p.fingerprint, p.submission_id, p.request_id, p.at + s.key_lifetime
+                  from writable_prompts p
+                 cross join settings s
                  where p.key is not null
                  order by p.tenant_id collate "C", p.principal collate "C", p.key collate "C"
                 on conflict on constraint idempotency_keys_pkey do update
                    set fingerprint = excluded.fingerprint,
-                       submission_id = case when idempotency_keys.expires_at <= clock_timestamp() + $17::interval
+                       submission_id = case when idempotency_keys.expires_at
+                                                 <= clock_timestamp() + (select s.clock_offset from settings s)
                                             then excluded.submission_id else idempotency_keys.submission_id end,
                        request_id = excluded.request_id,
                        expires_at = excluded.expires_at
-                 where idempotency_keys.expires_at <= clock_timestamp() + $17::interval
+                 where idempotency_keys.expires_at <= clock_timestamp() + (select s.clock_offset from settings s)
                     or idempotency_keys.fingerprint = excluded.fingerprint
                 returning tenant_id, principal, key
             ),
-            written as (
+            inserted_prompts as (
                 insert into prompts (tenant_id, request_id, submission_id, operation_id, message_id, enforcer_id,
                                      approver_id, session_id, form, prompt_hash, status, ack_at, accepted_at, expires_at)
-                select p.tenant_id, p.request_id, p.submission_id, p.submission_id, p.message_id, p.enforcer_id,
-                       p.approver_id, p.session_id, p.form, p.prompt_hash, 'queued', p.at, p.at, p.expires_at
-                  from pick p
-                  left join keys k on k.tenant_id = p.tenant_id and k.principal = p.principal and k.key = p.key
+                select i.tenant_id, i.request_id, i.submission_id, i.submission_id, i.message_id, p.enforcer_id,
+                       i.approver_id, i.session_id, i.form, i.prompt_hash, 'queued', p.at, p.at, i.expires_at
+                  from writable_prompts p
+                  join input i on i.submission_id = p.submission_id
+                  left join inserted_keys k on k.tenant_id = p.tenant_id and k.principal = p.principal and k.key = p.key
                  where p.key is null or k.key is not null
-                 order by p.tenant_id collate "C", p.request_id collate "C"
+                 order by i.tenant_id collate "C", i.request_id collate "C"
                 on conflict on constraint prompts_pkey do nothing
-                returning submission_id
+                returning submission_id, enforcer_id, accepted_at
             ),
-            payload as (
+            inserted_payloads as (
                 insert into prompt_payloads (tenant_id, request_id, body, trace)
-                select p.tenant_id, p.request_id, p.body::json, p.trace::json
-                  from pick p join written w on w.submission_id = p.submission_id
+                select i.tenant_id, i.request_id, i.body::json, i.trace::json
+                  from inserted_prompts w
+                  join input i on i.submission_id = w.submission_id
             ),
-            queued as (
+            inserted_messages as (
                 insert into messages (tenant_id, recipient_kind, recipient, message_id, kind, request_id, seq, sender,
                                       created_at, expires_at)
-                select p.tenant_id, 'enforcer', p.enforcer_id, p.message_id, 'prompt.send', p.request_id, 1,
-                       p.approver_id, p.at, p.expires_at
-                  from pick p join written w on w.submission_id = p.submission_id
+                select i.tenant_id, 'enforcer', w.enforcer_id, i.message_id, 'prompt.send', i.request_id, 1,
+                       i.approver_id, w.accepted_at, i.expires_at
+                  from inserted_prompts w
+                  join input i on i.submission_id = w.submission_id
             )
-            select i.submission_id as "operation!: OperationId", w.submission_id is not null as "written!",
-                   j.at as "at!: Timestamp", j.enforcer_id as "enforcer_id?: EnforcerId", j.past as "past!", j.not_paired as "not_paired!"
-              from input i
-              join judged j on j.submission_id = i.submission_id
-              left join written w on w.submission_id = i.submission_id
+            select j.submission_id as "operation!: OperationId", w.submission_id is not null as "written!",
+                   j.at as "at!: Timestamp", j.enforcer_id as "enforcer_id?: EnforcerId", j.past as "past!",
+                   j.not_paired as "not_paired!"
+              from judged_prompts j
+              left join inserted_prompts w on w.submission_id = j.submission_id
             "#,
+            self.pairing_required,
+            self.key_lifetime,
+            clock_offset(&self.clock),
             column(rows, |row| row.operation) as _,
             column(rows, |row| row.message) as _,
             column(rows, |row| &row.tenant) as _,
@@ -197,9 +207,6 @@ impl TakePrompts {
             column(&keys, |key| key.map(|key| &key.principal)) as _,
             column(&keys, |key| key.map(|key| &key.key)) as _,
             column(&keys, |key| key.map(|key| key.fingerprint)) as _,
-            clock_offset(&self.clock),
-            self.key_lifetime,
-            self.pairing_required,
         )
         .fetch_all(connection)
         .await?;

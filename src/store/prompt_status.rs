@@ -26,7 +26,7 @@ use crate::store::clock_offset::clock_offset;
 pub struct PromptAckRow {
     pub operation: OperationId,
     pub tenant: TenantId,
-    /// The sender; none for a caller that may be any enforcer and does not say which.
+    /// The sender; `None` for a caller that may be any enforcer and does not say which.
     pub enforcer: Option<EnforcerId>,
     pub ack: SentAck,
 }
@@ -60,59 +60,60 @@ impl BatchStatement for TakePromptAcks {
     async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
         let found = sqlx::query!(
             r#"
-            with input as (
-                select operation_id, tenant_id, request_id, enforcer_id, prompt_hash, status, ack_at, details
-                  from unnest($1::uuid[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[],
-                              $8::text[])
+            with input as materialized (
+                select i.*, $1::interval as clock_offset
+                  from unnest($2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::timestamptz[],
+                              $9::text[])
                        as i (operation_id, tenant_id, request_id, enforcer_id, prompt_hash, status, ack_at, details)
             ),
-            locked as materialized (
+            locked_prompts as materialized (
                 select i.operation_id, p.tenant_id, p.request_id, p.enforcer_id, p.message_id, p.prompt_hash, p.status,
-                       p.ack_at, p.details, p.expires_at, p.operation_id as last_operation
+                       p.ack_at, p.details, p.expires_at, p.operation_id as last_operation, i.clock_offset
                   from prompts p
                   join input i on i.tenant_id = p.tenant_id and i.request_id = p.request_id
                  where i.enforcer_id is null or i.enforcer_id = p.enforcer_id
                    for no key update of p skip locked
             ),
             -- The clock is read after the locks are held.
-            judged as materialized (
-                select l.operation_id, l.tenant_id, l.request_id, l.enforcer_id, l.message_id, l.prompt_hash, l.status,
-                       l.ack_at, l.details, l.expires_at, l.last_operation,
-                       coalesce(l.expires_at <= clock_timestamp() + $9::interval, false) as past
-                  from locked l
+            judged_prompts as materialized (
+                select l.*, coalesce(l.expires_at <= clock_timestamp() + l.clock_offset, false) as past
+                  from locked_prompts l
             ),
-            ready as materialized (
-                select j.operation_id, j.tenant_id, j.request_id, j.enforcer_id, j.message_id, i.status, i.ack_at, i.details
-                  from judged j join input i on i.operation_id = j.operation_id
+            valid_acks as materialized (
+                select j.operation_id, j.tenant_id, j.request_id, j.enforcer_id, j.message_id, j.clock_offset, i.status,
+                       i.ack_at, i.details
+                  from judged_prompts j
+                  join input i on i.operation_id = j.operation_id
                  where j.status = 'queued' and not j.past and j.prompt_hash = i.prompt_hash
             ),
-            held as materialized (
-                select m.tenant_id, m.recipient, m.message_id, r.operation_id
+            locked_messages as materialized (
+                select m.tenant_id, m.recipient, m.message_id, r.operation_id, r.clock_offset
                   from messages m
-                  join ready r on r.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
-                              and r.enforcer_id = m.recipient and r.message_id = m.message_id
+                  join valid_acks r on r.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
+                                   and r.enforcer_id = m.recipient and r.message_id = m.message_id
                    for no key update of m skip locked
             ),
-            pick as materialized (
+            writable_acks as materialized (
                 select r.operation_id, r.tenant_id, r.request_id, r.status, r.ack_at, r.details
-                  from ready r
-                  left join held h on h.operation_id = r.operation_id
+                  from valid_acks r
+                  left join locked_messages h on h.operation_id = r.operation_id
                  where h.operation_id is not null
                     or (select true from messages m
                          where m.tenant_id = r.tenant_id and m.recipient_kind = 'enforcer'
                            and m.recipient = r.enforcer_id and m.message_id = r.message_id limit 1) is null
             ),
-            moved as (
+            updated_prompts as (
                 update prompts p
                    set status = k.status, ack_at = k.ack_at, details = k.details::json, operation_id = k.operation_id
-                  from pick k
+                  from writable_acks k
                  where p.tenant_id = k.tenant_id and p.request_id = k.request_id
                 returning k.operation_id
             ),
-            acked as (
+            acked_messages as (
                 update messages m
-                   set acked_at = clock_timestamp() + $9::interval
-                  from held h join moved v on v.operation_id = h.operation_id
+                   set acked_at = clock_timestamp() + h.clock_offset
+                  from locked_messages h
+                  join updated_prompts v on v.operation_id = h.operation_id
                  where m.tenant_id = h.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = h.recipient
                    and m.message_id = h.message_id
                    and coalesce(m.acked_at, 'infinity') = 'infinity'
@@ -129,10 +130,11 @@ impl BatchStatement for TakePromptAcks {
                    j.status as "status?: PromptStatus", j.ack_at as "ack_at?: Timestamp", j.details::text as "details?",
                    j.expires_at as "expires_at?: Timestamp", j.past as "past?"
               from input i
-              left join judged j on j.operation_id = i.operation_id
-              left join ready r on r.operation_id = i.operation_id
-              left join moved v on v.operation_id = i.operation_id
+              left join judged_prompts j on j.operation_id = i.operation_id
+              left join valid_acks r on r.operation_id = i.operation_id
+              left join updated_prompts v on v.operation_id = i.operation_id
             "#,
+            clock_offset(&self.clock),
             column(rows, |row| row.operation) as _,
             column(rows, |row| &row.tenant) as _,
             column(rows, |row| &row.ack.request_id) as _,
@@ -141,7 +143,6 @@ impl BatchStatement for TakePromptAcks {
             column(rows, |row| row.ack.status) as _,
             column(rows, |row| row.ack.ack_at) as _,
             column(rows, |row| row.ack.details.as_deref()) as _,
-            clock_offset(&self.clock),
         )
         .fetch_all(connection)
         .await?;
@@ -182,7 +183,7 @@ impl BatchStatement for TakePromptAcks {
 #[derive(Debug)]
 pub struct StoredPrompt {
     pub enforcer_id: EnforcerId,
-    /// The sender; none for an administrator.
+    /// The sender; `None` for an administrator.
     pub approver_id: Option<ApproverId>,
     pub standing: PromptRecord,
 }
@@ -218,33 +219,29 @@ impl PromptStore {
             select enforcer_id as "enforcer_id: EnforcerId", approver_id as "approver_id: ApproverId",
                    prompt_hash as "hash: Sha256Hex", status as "status: PromptStatus", ack_at as "ack_at: Timestamp",
                    details::text as "details?", expires_at as "expires_at: Timestamp",
-                   expires_at <= clock_timestamp() + $3::interval as "past?"
+                   expires_at <= clock_timestamp() + $1::interval as "past?"
               from prompts
-             where tenant_id = $1 and request_id = $2
+             where tenant_id = $2 and request_id = $3
             "#,
+            clock_offset(&self.database.clock),
             tenant.as_str(),
             request.as_str(),
-            clock_offset(&self.database.clock),
-        );
-        Ok(self
-            .database
-            .pool
-            .fetch_optional(tenant, query)
-            .await?
-            .map(|row| {
-                let standing = PromptRecord {
-                    hash: row.hash,
-                    status: row.status,
-                    ack_at: row.ack_at,
-                    details: row.details,
-                    expires_at: row.expires_at,
-                };
-                StoredPrompt {
-                    enforcer_id: row.enforcer_id,
-                    approver_id: row.approver_id,
-                    standing: standing.at(row.past.unwrap_or(false)),
-                }
-            }))
+        )
+        .map(|row| {
+            let standing = PromptRecord {
+                hash: row.hash,
+                status: row.status,
+                ack_at: row.ack_at,
+                details: row.details,
+                expires_at: row.expires_at,
+            };
+            StoredPrompt {
+                enforcer_id: row.enforcer_id,
+                approver_id: row.approver_id,
+                standing: standing.at(row.past.unwrap_or(false)),
+            }
+        });
+        self.database.pool.fetch_optional(tenant, query).await
     }
 
     pub async fn expire_prompts(&self, limit: i64) -> Result<u64> {
@@ -258,45 +255,46 @@ impl PromptStore {
                  limit $2
                    for no key update of p skip locked
             ),
-            due as materialized (
+            due_prompts as materialized (
                 select d.tenant_id, d.request_id, d.enforcer_id, d.message_id
                   from unnest(array(select tenant_id from found), array(select request_id from found),
                               array(select enforcer_id from found), array(select message_id from found))
                        as d (tenant_id, request_id, enforcer_id, message_id)
             ),
-            held as materialized (
+            locked_messages as materialized (
                 select m.tenant_id, m.recipient, m.message_id
                   from messages m
-                  join due d on d.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
+                  join due_prompts d on d.tenant_id = m.tenant_id and m.recipient_kind = 'enforcer'
                             and d.enforcer_id = m.recipient and d.message_id = m.message_id
                    for no key update of m skip locked
             ),
-            pick as materialized (
+            closable_prompts as materialized (
                 select d.tenant_id, d.request_id
-                  from due d
-                  left join held h on h.message_id = d.message_id
+                  from due_prompts d
+                  left join locked_messages h on h.message_id = d.message_id
                  where h.message_id is not null
                     or (select true from messages m
                          where m.tenant_id = d.tenant_id and m.recipient_kind = 'enforcer'
                            and m.recipient = d.enforcer_id and m.message_id = d.message_id limit 1) is null
             ),
-            expired as (
+            expired_prompts as (
                 update prompts p
                    set status = 'expired', ack_at = p.expires_at
-                  from pick k
+                  from closable_prompts k
                  where p.tenant_id = k.tenant_id and p.request_id = k.request_id and p.status = 'queued'
                 returning p.tenant_id, p.enforcer_id, p.message_id, p.expires_at
             ),
             -- Acknowledged here, since it is never sent again.
-            closed as (
+            acked_messages as (
                 update messages m
                    set acked_at = e.expires_at
-                  from held h join expired e on e.message_id = h.message_id
+                  from locked_messages h
+                  join expired_prompts e on e.message_id = h.message_id
                  where m.tenant_id = h.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = h.recipient
                    and m.message_id = h.message_id
                    and coalesce(m.acked_at, 'infinity') = 'infinity'
             )
-            select count(*) as "count!" from expired
+            select count(*) as "count!" from expired_prompts
             "#,
             clock_offset(&self.database.clock),
             limit,

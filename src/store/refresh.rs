@@ -127,28 +127,18 @@ impl ExchangeStore {
         tenant: &TenantId,
         request: &RequestId,
     ) -> Result<Option<RefreshRequest>> {
-        let query = sqlx::query!(
+        let query = sqlx::query_as!(
+            RefreshRequest,
             r#"
-            select message_id as "message_id: MessageId", recipient as "recipient: EnforcerId",
-                   sender as "sender: ApproverId", body ->> 'reason' as "reason?", created_at as "created_at: Timestamp"
+            select message_id as "message_id: MessageId", request_id as "request_id: RequestId",
+                   created_at as "created_at: Timestamp", recipient as "enforcer_id: EnforcerId",
+                   sender as "approver_id: ApproverId", body ->> 'reason' as reason
               from messages
              where tenant_id = $1 and request_id = $2 and kind = 'refresh.request' and acked_at is null
             "#,
             tenant.as_str(),
             request.as_str(),
         );
-        Ok(self
-            .database
-            .pool
-            .fetch_optional(tenant, query)
-            .await?
-            .map(|row| RefreshRequest {
-                message_id: row.message_id,
-                request_id: request.clone(),
-                created_at: row.created_at,
-                enforcer_id: row.recipient,
-                approver_id: row.sender,
-                reason: row.reason,
-            }))
+        self.database.pool.fetch_optional(tenant, query).await
     }
 }

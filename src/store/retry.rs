@@ -1,30 +1,30 @@
-//! The second try of a call that recognises its own work.
+//! The second try of a statement that recognises its own work.
 
-use super::error::{ErrorClass, classify};
-use super::pool::ConnectionPool;
+use sqlx::postgres::PgRow;
 
-/// Allows a call one retry: after a conflict, or when the reply may have been lost.
-pub(super) struct RetryOnce {
-    pool: ConnectionPool,
-    used: bool,
-}
+use super::error::{ErrorClass, Result, classify};
+use super::pool::{ConnectionPool, RowQuery};
+use crate::protocol::id::TenantId;
 
-impl RetryOnce {
-    pub fn new(pool: &ConnectionPool) -> Self {
-        Self {
-            pool: pool.clone(),
-            used: false,
+impl ConnectionPool {
+    /// Runs one statement and returns its first row, if any. Runs it once more after a conflict, or when the reply may have
+    /// been lost. `work` is for the log.
+    pub(super) async fn fetch_retried<'q, T, F>(
+        &self,
+        tenant: &TenantId,
+        work: &'static str,
+        query: impl Fn() -> RowQuery<'q, F>,
+    ) -> Result<Option<T>>
+    where
+        T: Send + Unpin,
+        F: FnMut(PgRow) -> sqlx::Result<T> + Send,
+    {
+        match self.fetch_settled(tenant, query()).await? {
+            Err(error) if matches!(classify(&error), ErrorClass::Conflict | ErrorClass::Lost) => {
+                tracing::debug!(%error, "{work} is retried");
+                Ok(self.after(&error).fetch_settled(tenant, query()).await??)
+            }
+            found => Ok(found?),
         }
-    }
-
-    /// The pool for the next try.
-    pub fn pool(&self) -> &ConnectionPool {
-        &self.pool
-    }
-
-    pub fn allows(&mut self, error: &sqlx::Error) -> bool {
-        let used = std::mem::replace(&mut self.used, true);
-        self.pool = self.pool.after(error);
-        !used && matches!(classify(error), ErrorClass::Conflict | ErrorClass::Lost)
     }
 }

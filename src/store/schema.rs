@@ -56,7 +56,7 @@ pub enum MigrationError {
 const ATTEMPTS: usize = 60;
 const RETRY_INTERVAL: Duration = Duration::from_secs(4);
 
-/// Applies the migrations that are missing, giving way to whoever holds a lock for long.
+/// Applies the migrations that are missing, giving way to transactions that hold a lock for long.
 pub async fn migrate(url: &str) -> Result<(), MigrationError> {
     for _ in 1..ATTEMPTS {
         match try_to_migrate(url).await {
@@ -76,7 +76,7 @@ async fn try_to_migrate(url: &str) -> Result<(), MigrationError> {
     let mut connection = PgConnection::connect_with(&options)
         .await
         .map_err(|error| cannot_connect(&options, &error))?;
-    // Whatever comes after a migration that waits for a table waits behind it: not for as long as a node waits for locks.
+    // Statements that come after a migration that waits for a table wait behind it: not for as long as a node waits for locks.
     sqlx::query("set lock_timeout = '1s'")
         .execute(&mut connection)
         .await

@@ -1,4 +1,4 @@
-//! What `countersign check` asks of the database beyond what nodes ask when they start: its version, clock, TLS and connection
+//! The questions of `countersign check` to the database beyond those that nodes ask when they start: its version, clock, TLS and connection
 //! limits, and whether notifications arrive.
 
 use std::time::Duration;

@@ -5,12 +5,10 @@ mod read;
 
 use std::sync::Arc;
 
-use sqlx::PgConnection;
 use time::OffsetDateTime;
 
 use super::database::Database;
-use super::error::Result;
-use super::retry::RetryOnce;
+use super::error::{Result, StoreError};
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{EnforcerId, OperationId, SnapshotId, TenantId};
 use crate::protocol::session::{
@@ -96,54 +94,42 @@ impl SessionStore {
     /// Writes a report if the stored session allows. A retry recognises its own work, unless another report has overwritten
     /// it meanwhile.
     pub async fn report(&self, row: &ReportRow<'_>) -> Result<ReportFact> {
-        let mut retry = RetryOnce::new(&self.database.pool);
-        loop {
-            let mut lease = retry.pool().lease(row.tenant).await?;
-            let fact = self.report_on(lease.connection()?, row);
-            let fact = retry.pool().within(fact).await;
-            match lease.settle(fact) {
-                Err(error) if retry.allows(&error) => {
-                    tracing::debug!(%error, "writing a report is retried");
-                }
-                fact => return Ok(fact?),
-            }
-        }
-    }
-
-    async fn report_on(
-        &self,
-        connection: &mut PgConnection,
-        row: &ReportRow<'_>,
-    ) -> sqlx::Result<ReportFact> {
-        match self.write_report(connection, row).await {
+        match self.write_report(row).await {
             Ok(Some(state)) => return Ok(ReportFact::Written(state)),
             Ok(None) => {}
             // Another node wrote this snapshot while the statement waited for the session's row. Its snapshot is not visible
             // to this statement, which fails as a whole.
-            Err(sqlx::Error::Database(error))
-                if error.constraint() == Some("session_snapshots_pkey") => {}
+            Err(StoreError::Taken(constraint)) if constraint == "session_snapshots_pkey" => {}
             Err(error) => return Err(error),
         }
-        Ok(ReportFact::Unwritten(read_existing(connection, row).await?))
+        Ok(ReportFact::Unwritten(self.read_existing(row).await?))
     }
 
     /// Writes a report if nothing conflicts with it, and returns the session's new state.
-    async fn write_report(
-        &self,
-        connection: &mut PgConnection,
-        row: &ReportRow<'_>,
-    ) -> sqlx::Result<Option<SessionState>> {
+    async fn write_report(&self, row: &ReportRow<'_>) -> Result<Option<SessionState>> {
         let columns = ReportColumns::of(row.report);
         let hash = row.report.hash.to_string();
-        sqlx::query_scalar!(
-            r#"
-            with session as (
+        let query = || {
+            sqlx::query!(
+                r#"
+            with input as materialized (
+                select $1::text as tenant_id, $2::text as session_id, $3::text as enforcer_id, $4::uuid as operation_id,
+                       $5::text as agent_host, $6::text as repo_ref, $7::text::json as metadata, $8::text as state,
+                       $9::timestamptz as started_at, $10::timestamptz as state_at, $11::timestamptz as reported_at,
+                       $12::timestamptz as ended_at, $13::text as end_reason, $14::bytea as start_hash, $15::bytea as status_hash,
+                       $16::bytea as end_hash, $17::text::json as details, $18::interval as clock_offset,
+                       $19::text as snapshot_id, $20::text as snapshot_type, $21::text as snapshot_hash,
+                       $22::text::json as snapshot_body
+            ),
+            written_session as (
                 insert into sessions as s
                        (tenant_id, session_id, enforcer_id, operation_id, agent_host, repo_ref, metadata, state,
                         started_at, state_at, updated_at, ended_at, end_reason, start_hash, status_hash, end_hash, details,
                         heard_at)
-                values ($1, $2, $3, $4, $5, $6, $7::text::json, coalesce($8, 'idle'), $9, $10, $11, $12, $13, $14, $15, $16,
-                        $17::text::json, clock_timestamp() + $18::interval)
+                select i.tenant_id, i.session_id, i.enforcer_id, i.operation_id, i.agent_host, i.repo_ref, i.metadata,
+                       coalesce(i.state, 'idle'), i.started_at, i.state_at, i.reported_at, i.ended_at, i.end_reason,
+                       i.start_hash, i.status_hash, i.end_hash, i.details, clock_timestamp() + i.clock_offset
+                  from input i
                 on conflict on constraint sessions_pkey do update
                    set operation_id = excluded.operation_id,
                        agent_host = coalesce(s.agent_host, excluded.agent_host),
@@ -159,7 +145,7 @@ impl SessionStore {
                        status_hash = coalesce(excluded.status_hash, s.status_hash),
                        end_hash = excluded.end_hash,
                        details = case when excluded.status_hash is null then s.details else excluded.details end,
-                       heard_at = clock_timestamp() + $18::interval
+                       heard_at = clock_timestamp() + (select i.clock_offset from input i)
                  where s.enforcer_id = excluded.enforcer_id
                    and s.ended_at is null
                    and (excluded.start_hash is null or s.start_hash is null)
@@ -168,82 +154,89 @@ impl SessionStore {
                         or s.state_at < excluded.state_at
                         or s.state_at = excluded.state_at and s.status_hash <> excluded.status_hash)
                    and not exists (select from session_snapshots p
-                                    where p.tenant_id = $1 and p.session_id = $2 and p.snapshot_id = $19)
+                                    join input i on i.tenant_id = p.tenant_id and i.session_id = p.session_id
+                                                and i.snapshot_id = p.snapshot_id)
                 returning s.tenant_id, s.session_id, s.state, s.heard_at
             ),
-            snapshot as (
+            inserted_snapshot as (
                 insert into session_snapshots
                        (tenant_id, session_id, snapshot_id, snapshot_type, snapshot_hash, created_at, received_at, body)
-                select r.tenant_id, r.session_id, $19, $20, $21, $11, r.heard_at, $22::text::json
-                  from session r
-                 where $19::text is not null
+                select w.tenant_id, w.session_id, i.snapshot_id, i.snapshot_type, i.snapshot_hash, i.reported_at, w.heard_at,
+                       i.snapshot_body
+                  from written_session w
+                 cross join input i
+                 where i.snapshot_id is not null
             )
-            select state as "state: SessionState" from session
+            select state as "state: SessionState" from written_session
             "#,
-            row.tenant.as_str(),
-            row.report.session_id.as_str(),
-            row.enforcer.as_str(),
-            row.operation.0,
-            columns.agent_host,
-            columns.repo_ref,
-            columns.metadata,
-            columns.state.map(SessionState::as_str),
-            columns.started_at,
-            columns.state_at,
-            row.report.at.inner(),
-            columns.ended_at,
-            columns.end_reason,
-            columns.start_hash,
-            columns.status_hash,
-            columns.end_hash,
-            columns.details,
-            clock_offset(&self.database.clock),
-            columns.snapshot.map(|(id, _, _)| id.as_str()),
-            columns.snapshot.map(|(_, kind, _)| kind.as_str()),
-            hash,
-            columns.snapshot.map(|(_, _, body)| body),
-        )
-        .fetch_optional(connection)
-        .await
+                row.tenant.as_str(),
+                row.report.session_id.as_str(),
+                row.enforcer.as_str(),
+                row.operation.0,
+                columns.agent_host,
+                columns.repo_ref,
+                columns.metadata,
+                columns.state.map(SessionState::as_str),
+                columns.started_at,
+                columns.state_at,
+                row.report.at.inner(),
+                columns.ended_at,
+                columns.end_reason,
+                columns.start_hash,
+                columns.status_hash,
+                columns.end_hash,
+                columns.details,
+                clock_offset(&self.database.clock),
+                columns.snapshot.map(|(id, _, _)| id.as_str()),
+                columns.snapshot.map(|(_, kind, _)| kind.as_str()),
+                hash.as_str(),
+                columns.snapshot.map(|(_, _, body)| body),
+            )
+        };
+        let pool = &self.database.pool;
+        let written = pool.fetch_retried(row.tenant, "writing a report", query);
+        Ok(written.await?.map(|row| row.state))
     }
-}
 
-async fn read_existing(
-    connection: &mut PgConnection,
-    row: &ReportRow<'_>,
-) -> sqlx::Result<Option<SessionRecord>> {
-    let snapshot = match &row.report.event {
-        SessionEvent::Snapshot { snapshot_id, .. } => Some(snapshot_id.as_str()),
-        SessionEvent::Start { .. } | SessionEvent::Status { .. } | SessionEvent::End { .. } => None,
-    };
-    let found = sqlx::query!(
-        r#"
-        select s.operation_id as "operation_id: OperationId", s.enforcer_id as "enforcer_id: EnforcerId",
-               s.state as "state: SessionState", s.state_at as "state_at: Timestamp", s.ended_at is not null as "ended!",
-               s.start_hash as "start_hash: [u8; 32]", s.status_hash as "status_hash: [u8; 32]",
-               s.end_hash as "end_hash: [u8; 32]", p.snapshot_hash as "snapshot_hash?: Sha256Hex"
-          from sessions s
-          left join session_snapshots p
-                 on p.tenant_id = s.tenant_id and p.session_id = s.session_id and p.snapshot_id = $3
-         where s.tenant_id = $1 and s.session_id = $2
-        "#,
-        row.tenant.as_str(),
-        row.report.session_id.as_str(),
-        snapshot,
-    )
-    .fetch_optional(connection)
-    .await?;
-    Ok(found.map(|found| SessionRecord {
-        operation_id: found.operation_id,
-        enforcer_id: found.enforcer_id,
-        state: found.state,
-        state_at: found.state_at,
-        ended: found.ended,
-        hash: match &row.report.event {
-            SessionEvent::Start { .. } => found.start_hash.map(Sha256Hex::from),
-            SessionEvent::Status { .. } => found.status_hash.map(Sha256Hex::from),
-            SessionEvent::End { .. } => found.end_hash.map(Sha256Hex::from),
-            SessionEvent::Snapshot { .. } => found.snapshot_hash,
-        },
-    }))
+    async fn read_existing(&self, row: &ReportRow<'_>) -> Result<Option<SessionRecord>> {
+        let snapshot = match &row.report.event {
+            SessionEvent::Snapshot { snapshot_id, .. } => Some(snapshot_id.as_str()),
+            SessionEvent::Start { .. } | SessionEvent::Status { .. } | SessionEvent::End { .. } => {
+                None
+            }
+        };
+        let query = || {
+            sqlx::query!(
+                r#"
+            select s.operation_id as "operation_id: OperationId", s.enforcer_id as "enforcer_id: EnforcerId",
+                   s.state as "state: SessionState", s.state_at as "state_at: Timestamp", s.ended_at is not null as "ended!",
+                   s.start_hash as "start_hash: [u8; 32]", s.status_hash as "status_hash: [u8; 32]",
+                   s.end_hash as "end_hash: [u8; 32]", p.snapshot_hash as "snapshot_hash?: Sha256Hex"
+              from sessions s
+              left join session_snapshots p
+                     on p.tenant_id = s.tenant_id and p.session_id = s.session_id and p.snapshot_id = $1
+             where s.tenant_id = $2 and s.session_id = $3
+            "#,
+                snapshot,
+                row.tenant.as_str(),
+                row.report.session_id.as_str(),
+            )
+        };
+        let pool = &self.database.pool;
+        let found = pool.fetch_retried(row.tenant, "reading a session", query);
+        let found = found.await?;
+        Ok(found.map(|found| SessionRecord {
+            operation_id: found.operation_id,
+            enforcer_id: found.enforcer_id,
+            state: found.state,
+            state_at: found.state_at,
+            ended: found.ended,
+            hash: match &row.report.event {
+                SessionEvent::Start { .. } => found.start_hash.map(Sha256Hex::from),
+                SessionEvent::Status { .. } => found.status_hash.map(Sha256Hex::from),
+                SessionEvent::End { .. } => found.end_hash.map(Sha256Hex::from),
+                SessionEvent::Snapshot { .. } => found.snapshot_hash,
+            },
+        }))
+    }
 }

@@ -1,11 +1,10 @@
 //! Approvers' signing keys: reads, registers and revokes them. The bytes of a key never change.
 
-use sqlx::{Connection, PgConnection};
+use sqlx::PgConnection;
 
 use super::CredentialStore;
 use super::audit::AuditActor;
 use super::batch::{BatchResult, BatchStatement};
-use super::device::lock_keys;
 use super::error::Result;
 use super::rows::{by_row, column};
 use super::tenant_scope::TenantScope;
@@ -125,11 +124,81 @@ impl CredentialStore {
         key: &NewSigningKey,
         first_only: bool,
     ) -> Result<KeyRegistration> {
-        let mut lease = self.database.background.lease(tenant).await?;
-        let owner = (tenant, approver);
-        let outcome = self.register(lease.connection()?, actor, owner, key, first_only);
-        let outcome = self.database.background.within(outcome).await;
-        Ok(lease.settle_transaction(outcome)?)
+        let query = sqlx::query!(
+            r#"
+        with input as materialized (
+            select $1::text as tenant_id, $2::text as approver_id,
+                   $3::text as signer_key_id, $4::bytea as public_key,
+                   $5::timestamptz as not_before,
+                   $6::timestamptz as not_after, $7::boolean as first_only,
+                   $8::text as proof_nonce,
+                   $9::interval as clock_offset,
+                   $10::text::json as origin
+        ),
+        own_keys as materialized (
+            select k.signer_key_id, k.public_key, k.not_before, k.not_after, k.revoked_at
+              from signing_keys k
+              join input i on i.tenant_id = k.tenant_id and i.approver_id = k.approver_id
+        ),
+        state as materialized (
+            select exists (select from own_keys k where k.signer_key_id <> i.signer_key_id) as others,
+                   exists (select from tenants t where t.tenant_id = i.tenant_id and t.disabled_at is null) as tenant,
+                   exists (select from own_keys k
+                            where k.signer_key_id = i.signer_key_id and k.public_key = i.public_key
+                              and k.revoked_at is null
+                              and (i.first_only or row(k.not_before, k.not_after)
+                                                   is not distinct from row(i.not_before, i.not_after))) as same,
+                   exists (select from device_statements s
+                            where s.tenant_id = i.tenant_id and s.approver_id = i.approver_id
+                              and s.device_id = i.signer_key_id) as device
+              from input i
+        ),
+        written_key as (
+            insert into signing_keys as k (tenant_id, approver_id, signer_key_id, public_key, not_before, not_after,
+                                           proof_nonce)
+            select i.tenant_id, i.approver_id, i.signer_key_id, i.public_key, i.not_before, i.not_after, i.proof_nonce
+              from input i
+             cross join state s
+             where s.tenant and not (i.first_only and s.others) and not s.same and not s.device
+            on conflict on constraint signing_keys_pkey do update
+               set not_before = excluded.not_before, not_after = excluded.not_after
+             where not (select i.first_only from input i) and k.public_key = excluded.public_key and k.revoked_at is null
+            returning k.tenant_id, k.approver_id, k.signer_key_id
+        ),
+        inserted_audit as (
+            insert into audit_events
+            select a.*
+              from written_key w
+             cross join input i
+             cross join audit_event(i.origin, w.tenant_id, clock_timestamp() + i.clock_offset, 'key.registered',
+                                    w.approver_id || '/' || w.signer_key_id) a
+        )
+        select exists (select from written_key) or s.same and not (i.first_only and s.others) as "stands!",
+               s.others as "others!", s.tenant as "tenant!", s.device as "device!"
+          from input i
+         cross join state s
+        "#,
+            tenant.as_str(),
+            approver.as_str(),
+            key.id.as_str(),
+            key.public_key.as_bytes().as_slice(),
+            key.not_before.map(Timestamp::inner),
+            key.not_after.map(Timestamp::inner),
+            first_only,
+            key.proof_nonce.as_deref(),
+            clock_offset(&self.database.clock),
+            self.database.audit_origin(actor),
+        );
+        let background = &self.database.background;
+        let written = background.fetch_one_in_turn(tenant, approver, query);
+        let written = written.await?;
+        Ok(match written {
+            row if !row.tenant => KeyRegistration::NoTenant,
+            row if row.device => KeyRegistration::OfDevice,
+            row if row.stands => KeyRegistration::Registered,
+            row if first_only && row.others => KeyRegistration::NotTheFirst,
+            _ => KeyRegistration::Taken,
+        })
     }
 
     /// Revokes a key; that of a device only with `of_device`.
@@ -143,44 +212,54 @@ impl CredentialStore {
     ) -> Result<KeyRevocation> {
         let query = sqlx::query!(
             r#"
-            with refused as materialized (
-                select not $10 and exists (select from device_statements
-                                            where tenant_id = $1 and approver_id = $2 and device_id = $3) as device
+            with input as materialized (
+                select $1::text as tenant_id, $2::text as approver_id,
+                       $3::text as signer_key_id, $4::boolean as of_device,
+                       $5::interval as clock_offset,
+                       $6::text::json as origin
             ),
-            revoked as (
-                update signing_keys
-                   set revoked_at = clock_timestamp() + $4::interval
-                 where tenant_id = $1 and approver_id = $2 and signer_key_id = $3 and revoked_at is null
-                   and not (select r.device from refused r)
-                returning tenant_id, approver_id, signer_key_id, revoked_at
+            named_key as materialized (
+                select i.tenant_id, i.approver_id, i.signer_key_id, i.clock_offset,
+                       not i.of_device and exists (select from device_statements s
+                                                    where s.tenant_id = i.tenant_id and s.approver_id = i.approver_id
+                                                      and s.device_id = i.signer_key_id) as device,
+                       exists (select from signing_keys k
+                                where k.tenant_id = i.tenant_id and k.approver_id = i.approver_id
+                                  and k.signer_key_id = i.signer_key_id) as known
+                  from input i
             ),
-            forgotten as (
-                delete from introductions i using revoked r
+            revoked_key as (
+                update signing_keys k
+                   set revoked_at = clock_timestamp() + n.clock_offset
+                  from named_key n
+                 where k.tenant_id = n.tenant_id and k.approver_id = n.approver_id and k.signer_key_id = n.signer_key_id
+                   and k.revoked_at is null and not n.device
+                returning k.tenant_id, k.approver_id, k.signer_key_id, k.revoked_at
+            ),
+            deleted_introductions as (
+                delete from introductions i using revoked_key r
                  where i.tenant_id = r.tenant_id and i.approver_id = r.approver_id and i.device_id = r.signer_key_id
             ),
-            silenced as (
-                delete from notifications n using revoked r
+            deleted_notifications as (
+                delete from notifications n using revoked_key r
                  where n.tenant_id = r.tenant_id and n.approver_id = r.approver_id and n.device_id = r.signer_key_id
             ),
-            audited as (
-                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
-                select r.tenant_id, r.revoked_at, $5, $6, $7, 'key.revoked', r.approver_id || '/' || r.signer_key_id, $8, $9
-                  from revoked r
+            inserted_audit as (
+                insert into audit_events
+                select a.*
+                  from revoked_key r
+                 cross join input i
+                 cross join audit_event(i.origin, r.tenant_id, r.revoked_at, 'key.revoked',
+                                        r.approver_id || '/' || r.signer_key_id) a
             )
-            select exists (select from signing_keys
-                            where tenant_id = $1 and approver_id = $2 and signer_key_id = $3) as "known!",
-                   (select r.device from refused r) as "device!"
+            select n.known as "known!", n.device as "device!" from named_key n
             "#,
             tenant.as_str(),
             approver.as_str(),
             key.as_str(),
-            clock_offset(&self.database.clock),
-            self.database.clock.operation_id().0,
-            actor.name,
-            actor.source.principal.as_deref(),
-            actor.source.address(),
-            self.database.node.as_str(),
             of_device,
+            clock_offset(&self.database.clock),
+            self.database.audit_origin(actor),
         )
         .map(|row| match row {
             row if !row.known => KeyRevocation::NotFound,
@@ -188,77 +267,5 @@ impl CredentialStore {
             _ => KeyRevocation::Revoked,
         });
         self.database.background.fetch_one(tenant, query).await
-    }
-
-    async fn register(
-        &self,
-        connection: &mut PgConnection,
-        actor: &AuditActor,
-        (tenant, approver): (&TenantId, &ApproverId),
-        key: &NewSigningKey,
-        first_only: bool,
-    ) -> sqlx::Result<KeyRegistration> {
-        let mut transaction = connection.begin().await?;
-        lock_keys(&mut transaction, tenant, approver).await?;
-        let written = sqlx::query!(
-        r#"
-        with others as (
-            select exists (select from signing_keys
-                            where tenant_id = $1 and approver_id = $2 and signer_key_id <> $3) as found,
-                   exists (select from tenants where tenant_id = $1 and disabled_at is null) as tenant,
-                   exists (select from signing_keys
-                            where tenant_id = $1 and approver_id = $2 and signer_key_id = $3
-                              and public_key = $4 and revoked_at is null
-                              and ($7 or row(not_before, not_after) is not distinct from row($5::timestamptz, $6::timestamptz))
-                          ) as same,
-                   exists (select from device_statements
-                            where tenant_id = $1 and approver_id = $2 and device_id = $3) as device
-        ),
-        written as (
-            insert into signing_keys as k (tenant_id, approver_id, signer_key_id, public_key, not_before, not_after,
-                                           proof_nonce)
-            select $1, $2, $3, $4, $5, $6, $14
-              from others o
-             where o.tenant and not ($7 and o.found) and not o.same and not o.device
-            on conflict on constraint signing_keys_pkey do update
-               set not_before = excluded.not_before, not_after = excluded.not_after
-             where not $7 and k.public_key = excluded.public_key and k.revoked_at is null
-            returning k.tenant_id, k.approver_id, k.signer_key_id
-        ),
-        audited as (
-            insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
-            select w.tenant_id, clock_timestamp() + $8::interval, $9, $10, $11, 'key.registered',
-                   w.approver_id || '/' || w.signer_key_id, $12, $13
-              from written w
-        )
-        select exists (select from written) or o.same and not ($7 and o.found) as "stands!", o.found as "others!",
-               o.tenant as "tenant!", o.device as "device!"
-          from others o
-        "#,
-        tenant.as_str(),
-        approver.as_str(),
-        key.id.as_str(),
-        key.public_key.as_bytes().as_slice(),
-        key.not_before.map(Timestamp::inner),
-        key.not_after.map(Timestamp::inner),
-        first_only,
-        clock_offset(&self.database.clock),
-        self.database.clock.operation_id().0,
-        actor.name,
-        actor.source.principal.as_deref(),
-        actor.source.address(),
-        self.database.node.as_str(),
-        key.proof_nonce.as_deref(),
-    )
-    .fetch_one(&mut *transaction)
-    .await?;
-        transaction.commit().await?;
-        Ok(match written {
-            row if !row.tenant => KeyRegistration::NoTenant,
-            row if row.device => KeyRegistration::OfDevice,
-            row if row.stands => KeyRegistration::Registered,
-            row if first_only && row.others => KeyRegistration::NotTheFirst,
-            _ => KeyRegistration::Taken,
-        })
     }
 }

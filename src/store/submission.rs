@@ -70,12 +70,15 @@ pub(super) async fn over_limit(
     }
     let over_limit = sqlx::query!(
         r#"
-        with asked as (
-            select tenant_id, submission_id, expires_at, approver_id, counted, enforcer_id
-              from unnest($1::text[], $2::uuid[], $3::timestamptz[], $4::text[], $5::boolean[], $8::text[])
+        with settings as materialized (
+            select $1::interval as clock_offset, $2::bigint as pending, $3::bigint as share
+        ),
+        asked as materialized (
+            select a.*
+              from unnest($4::text[], $5::uuid[], $6::timestamptz[], $7::text[], $8::boolean[], $9::text[])
                    as a (tenant_id, submission_id, expires_at, approver_id, counted, enforcer_id)
         ),
-        load as materialized (
+        inbox_loads as materialized (
             select d.tenant_id, d.approver_id, d.enforcer_id, n.pending, n.own
               from (select distinct a.tenant_id, a.approver_id, a.enforcer_id from asked a where a.counted) d
              cross join lateral (
@@ -84,40 +87,42 @@ pub(super) async fn over_limit(
                            from inbox_items x
                           where x.tenant_id = d.tenant_id and x.approver_id = d.approver_id
                             and x.closed_at is null and x.removed_at is null
-                            and x.expires_at > clock_timestamp() + $6::interval
-                          limit $7) counted) n
+                            and x.expires_at > clock_timestamp() + (select s.clock_offset from settings s)
+                          limit (select s.pending from settings s)) counted) n
         ),
-        shared as (
+        shared_loads as (
             select a.tenant_id, a.approver_id, a.submission_id, l.pending,
                    l.own + row_number() over (partition by a.tenant_id, a.approver_id, a.enforcer_id
-                                                  order by a.submission_id) > $9 as over_share
+                                                  order by a.submission_id) > s.share as over_share
               from asked a
-              join load l on l.tenant_id = a.tenant_id and l.approver_id = a.approver_id
-                         and l.enforcer_id = a.enforcer_id
-             where a.expires_at > clock_timestamp() + $6::interval
+              join inbox_loads l on l.tenant_id = a.tenant_id and l.approver_id = a.approver_id
+                                and l.enforcer_id = a.enforcer_id
+             cross join settings s
+             where a.expires_at > clock_timestamp() + s.clock_offset
         ),
         -- What is over its share takes no place from the others.
-        placed as (
-            select s.submission_id, s.over_share,
-                   s.pending + case when s.over_share then 1
-                                    else row_number() over (partition by s.tenant_id, s.approver_id, s.over_share
-                                                                order by s.submission_id) end > $7 as is_full
-              from shared s
+        placed_submissions as (
+            select l.submission_id, l.over_share,
+                   l.pending + case when l.over_share then 1
+                                    else row_number() over (partition by l.tenant_id, l.approver_id, l.over_share
+                                                                order by l.submission_id) end > s.pending as is_full
+              from shared_loads l
+             cross join settings s
         )
         select p.submission_id as "operation!: OperationId", bool_or(p.is_full) as "full!"
-          from placed p
+          from placed_submissions p
          where p.is_full or p.over_share
          group by p.submission_id
         "#,
+        clock_offset(&clock),
+        limits.pending,
+        limits.share,
         column(&asked, |(row, _)| &row.tenant) as _,
         column(&asked, |(row, _)| row.operation) as _,
         column(&asked, |(row, _)| row.submission.expires_at) as _,
         column(&asked, |(_, asked)| &asked.approver) as _,
         &column(&asked, |(_, asked)| asked.count),
-        clock_offset(&clock),
-        limits.pending,
         column(&asked, |(row, _)| &row.enforcer) as _,
-        limits.share,
     )
     .fetch_all(connection)
     .await?;

@@ -40,12 +40,12 @@ impl Database {
         let query = sqlx::query!(
             r#"
             update sweep_leases
-               set until = clock_timestamp() + make_interval(secs => $3)
-             where sweep = $1 and node_id = $2
+               set until = clock_timestamp() + make_interval(secs => $1)
+             where sweep = $2 and node_id = $3
             "#,
+            length.as_secs_f64(),
             sweep,
             self.instance,
-            length.as_secs_f64(),
         );
         // All: the sweeps belong to no tenant.
         let scope = TenantScope::All;

@@ -97,46 +97,55 @@ impl CredentialStore {
     ) -> Result<RevocationFact> {
         let query = sqlx::query!(
             r#"
-            with clock as materialized (select clock_timestamp() + $5::interval as at),
-            active as (
-                select t.tenant_id from tenants t where t.tenant_id = $1 and t.disabled_at is null
+            with input as materialized (
+                select $1::text as tenant_id, $2::text as kind,
+                       $3::text as name, $4::timestamptz as issued_before,
+                       clock_timestamp() + $5::interval as at, $6::bigint as most,
+                       $7::text::json as origin
             ),
-            standing as (
+            active_tenant as (
+                select t.tenant_id from tenants t join input i on i.tenant_id = t.tenant_id where t.disabled_at is null
+            ),
+            standing_revocation as (
                 select r.issued_before, r.revoked_at
                   from token_revocations r
-                 where r.tenant_id = $1 and r.kind = $2 and r.name = $3
+                  join input i on i.tenant_id = r.tenant_id and i.kind = r.kind and i.name = r.name
             ),
-            full_up as (
-                select count(*) >= $6 as yes from token_revocations r where r.tenant_id = $1
+            room as (
+                select i.most <= (select count(*) from token_revocations r where r.tenant_id = i.tenant_id) as is_full
+                  from input i
             ),
-            revoked as (
+            written_revocation as (
                 insert into token_revocations as r (tenant_id, kind, name, issued_before, revoked_at)
-                select a.tenant_id, $2, $3, $4::timestamptz, c.at
-                  from active a
-                 cross join clock c
-                 cross join full_up f
-                 where not f.yes or $2 = 'all' or exists (select from standing)
+                select t.tenant_id, i.kind, i.name, i.issued_before, i.at
+                  from active_tenant t
+                 cross join input i
+                 cross join room o
+                 where not o.is_full or i.kind = 'all' or exists (select from standing_revocation)
                 on conflict on constraint token_revocations_pkey do update
                    set issued_before = excluded.issued_before, revoked_at = excluded.revoked_at,
                        changed_at = clock_timestamp()
                  where r.issued_before < excluded.issued_before
                 returning r.tenant_id, r.kind, r.name, r.issued_before, r.revoked_at
             ),
-            audited as (
-                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
-                select r.tenant_id, r.revoked_at, $7, $8, $9, 'tokens.revoked',
-                       case when r.kind = 'all' then 'all' else r.kind || ' ' || r.name end, $10, $11
-                  from revoked r
+            inserted_audit as (
+                insert into audit_events
+                select a.*
+                  from written_revocation w
+                 cross join input i
+                 cross join audit_event(i.origin, w.tenant_id, w.revoked_at, 'tokens.revoked',
+                                        case when w.kind = 'all' then 'all' else w.kind || ' ' || w.name end) a
             )
             -- Neither written nor standing: another call has just written the same.
-            select exists (select from active) as "active!",
-                   f.yes and not exists (select from revoked) and not exists (select from standing) as "full!",
-                   coalesce((select r.issued_before from revoked r), (select s.issued_before from standing s), $4)
-                       as "issued_before?: Timestamp",
-                   coalesce((select r.revoked_at from revoked r), (select s.revoked_at from standing s), c.at)
-                       as "revoked_at!: Timestamp"
-              from clock c
-             cross join full_up f
+            select exists (select from active_tenant) as "active!",
+                   o.is_full and not exists (select from written_revocation)
+                       and not exists (select from standing_revocation) as "full!",
+                   coalesce((select w.issued_before from written_revocation w),
+                            (select s.issued_before from standing_revocation s), i.issued_before) as "issued_before?: Timestamp",
+                   coalesce((select w.revoked_at from written_revocation w),
+                            (select s.revoked_at from standing_revocation s), i.at) as "revoked_at!: Timestamp"
+              from input i
+             cross join room o
             "#,
             tenant.as_str(),
             request.kind.as_str(),
@@ -144,11 +153,7 @@ impl CredentialStore {
             request.issued_before.map(Timestamp::inner),
             clock_offset(&self.database.clock),
             MAX_REVOCATIONS,
-            self.database.clock.operation_id().0,
-            actor.name,
-            actor.source.principal.as_deref(),
-            actor.source.address(),
-            self.database.node.as_str(),
+            self.database.audit_origin(actor),
         );
         let found = self.database.background.fetch_one(tenant, query).await?;
         Ok(match (found.active, found.full) {

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use axum::body::Bytes;
-use axum::http::{HeaderMap, Request, Response, Uri};
+use http::{HeaderMap, Request, Response, Uri};
+use hyper::body::Bytes;
 use opentelemetry_http::{HttpClient, HttpError};
 use opentelemetry_otlp::{
     ExporterBuildError, MetricExporter, Protocol, RetryPolicy, SpanExporter, WithExportConfig,

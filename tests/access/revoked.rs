@@ -17,7 +17,7 @@ const SLOW: Duration = Duration::from_millis(1_500);
 async fn revoke(cluster: &Cluster, client: &Client) {
     let id = CredentialId::parse(client.key().split('_').nth(1).unwrap()).unwrap();
     let administration = &cluster.administration;
-    let revoked = administration.revoke_credential(None, None, &id).await;
+    let revoked = administration.revoke_credential(&id).await;
     revoked.unwrap();
 }
 

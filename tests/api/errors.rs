@@ -7,24 +7,20 @@ use std::time::Duration;
 use axum::response::Response;
 use countersign::e2e::MAX_DEVICES;
 use countersign::gateway::limit::{RateClass, RateLimit};
-use countersign::http::error::{HttpRefusal, TransportError, add_headers};
+use countersign::http::api::error::{HttpRefusal, TransportError, add_headers};
 use countersign::protocol::device::{MAX_INTRODUCTIONS, MAX_STATEMENTS};
 use countersign::protocol::error::{Code, DeviceError, Error, NotificationError, ThrottleDetails};
 use countersign::protocol::json;
 use countersign::protocol::notification::MAX_NOTIFICATIONS;
-use countersign::protocol::reader::{InvalidMember, MemberFault};
+use countersign::protocol::reader::InvalidMember;
 use serde_json::{Value, json};
 
 fn source() -> Value {
-    serde_saphyr::from_str(include_str!("../../src/http/openapi.yaml")).expect("YAML")
+    serde_saphyr::from_str(include_str!("../../src/http/api/openapi/openapi.yaml")).expect("YAML")
 }
 
 fn unsupported(pointer: &str, offered: &'static str) -> Error {
-    Error::Invalid(InvalidMember {
-        pointer: pointer.to_owned(),
-        expected: offered.into(),
-        fault: MemberFault::Unsupported,
-    })
+    Error::Invalid(InvalidMember::unsupported(pointer, offered))
 }
 
 fn unreadable(body: &[u8]) -> Error {

@@ -1,6 +1,7 @@
 //! The words and limits that openapi.yaml spells out are those of the code.
 
 use countersign::gateway::{administration, invitations};
+use countersign::protocol::decision::DecisionScope;
 use countersign::protocol::exchange::ExchangeState;
 use countersign::protocol::prompt::PromptStatus;
 use countersign::protocol::session::{EndReason, SessionState, SnapshotType};
@@ -33,7 +34,7 @@ async fn the_documents_use_the_words_and_limits_of_the_code() {
         words("OpenArtifact", "artifactType"),
         json!(artifact::ARTIFACT_TYPES)
     );
-    assert_eq!(words("FullDecision", "scope"), json!(decision::SCOPES));
+    assert_eq!(words("FullDecision", "scope"), json!(DecisionScope::ALL));
     assert_eq!(words("OpenPrompt", "target"), json!(prompt::TARGETS));
     assert_eq!(
         words("PromptAck", "status"),

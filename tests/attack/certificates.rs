@@ -91,7 +91,7 @@ impl Site {
     async fn revoke(&self, id: &str) {
         let id = CredentialId::parse(id).unwrap();
         let administration = &self.cluster.administration;
-        let revoked = administration.revoke_credential(None, None, &id);
+        let revoked = administration.revoke_credential(&id);
         revoked.await.unwrap();
     }
 

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use countersign::config::{DIRECT_CONNECTIONS_PER_ADDRESS, Server};
-use countersign::http::connection_limit::ConnectionLimiter;
+use countersign::http::server::connection_limit::ConnectionLimiter;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;

@@ -191,7 +191,7 @@ async fn tokens_are_revoked_on_the_command_line_and_forgotten_when_they_could_be
     println!("refused after {:?}", begun.elapsed());
     // No sooner than the longest lifetime.
     cluster.pass(Duration::from_secs(23 * 3_600));
-    cluster.retention_passes(2).await;
+    cluster.sweeps("retention", 2).await;
     not_taken(try_token(&cluster, &token).await, "still revoked");
     cluster.pass(Duration::from_secs(3_600 + 300));
     let left = "select count(*) from token_revocations";
@@ -246,7 +246,7 @@ async fn a_revoked_token_that_does_not_say_when_it_was_issued_stays_revoked() {
     let revoked = admin.post(REVOCATIONS, &json!({ "tokenId": "t-1" })).await;
     revoked.expect(201);
     cluster.pass(Duration::from_secs((30 * 24 - 12) * 3_600));
-    cluster.retention_passes(2).await;
+    cluster.sweeps("retention", 2).await;
     try_token(&cluster, &other).await.expect(200);
     not_taken(try_token(&cluster, &token).await, "revoked");
 }

@@ -111,7 +111,7 @@ async fn retention_works_under_the_nodes_own_role_and_respects_the_floors() {
     let exchanges = "select count(*) from exchanges";
     // An hour later all of it is past the configured time, and none is past the floor.
     cluster.pass(Duration::from_secs(3_600));
-    cluster.retention_passes(2).await;
+    cluster.sweeps("retention", 2).await;
     let kept = (
         database.number(exchanges).await,
         database.number(EVENTS).await,

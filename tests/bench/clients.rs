@@ -63,7 +63,7 @@ async fn joined(
     let invitation = InvitationLink::parse(made["link"].as_str().context("a link")?)?;
     let file = ProfileFile::at(config.path().join(format!("countersign/{role}.toml")));
     let (clock, name) = (Clock::system(), DeviceName::parse("bench")?);
-    Ok(join((&file, false), &clock, &invitation, &location, &name).await?)
+    Ok(join(&file, false, &clock, &invitation, &location, &name).await?)
 }
 
 impl Ends {

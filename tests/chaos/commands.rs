@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use countersign::client::ClientError;
-use countersign::client::approver::{Approver, ApproverChoice, EnrolmentProgress, InboxItem};
+use countersign::client::approver::{Approver, ApproverChoice, EnrolmentProgress, InboxRequest};
 use countersign::client::enforcer::Enforcer;
 use countersign::client::profile::{
     ApproverProfile, EnforcerProfile, GatewayProfile, Profile, ProfileError, ProfileFile,
@@ -210,7 +210,7 @@ impl CommandApprover {
         }
     }
 
-    async fn decide(&mut self, item: &InboxItem) {
+    async fn decide(&mut self, item: &InboxRequest) {
         let book = &self.clients.book;
         let Some(number) = trial(item) else {
             let what = format!("{}: cannot be opened by the person asked", item.request_id);
@@ -240,7 +240,7 @@ impl CommandApprover {
 }
 
 /// The number in what a request would do.
-fn trial(item: &InboxItem) -> Option<usize> {
+fn trial(item: &InboxRequest) -> Option<usize> {
     let text = item.content.as_ref().ok()?.artifact().text();
     let (_, rest) = text.split_once(MARK)?;
     let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next()?;

@@ -35,7 +35,8 @@ async fn joins(
     let name = DeviceName::parse("terminal").unwrap();
     let file = world.file(profile);
     join(
-        (&file, replace),
+        &file,
+        replace,
         &world.cluster.clock,
         &invitation,
         &location,

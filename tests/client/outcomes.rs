@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use countersign::client::approver::{AcceptedDecision, Approver, DeliveryConfirmation, InboxItem};
+use countersign::client::approver::{
+    AcceptedDecision, Approver, DeliveryConfirmation, InboxRequest,
+};
 use countersign::e2e::{DenialCause, OutcomeEffect};
 use countersign::protocol::decision::Verdict;
 use serde_json::{Value, json};
@@ -15,7 +17,7 @@ use crate::hostile::meddler::{Meddler, Reply};
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A request of `bot` that alice has decided, and the enforcer has answered.
-async fn decided(world: &World, verdict: Verdict) -> (Approver, InboxItem, AcceptedDecision) {
+async fn decided(world: &World, verdict: Verdict) -> (Approver, InboxRequest, AcceptedDecision) {
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;
@@ -55,7 +57,7 @@ async fn an_outcome_that_the_gateway_invents_or_takes_from_elsewhere_is_noticed(
     alice.decide(&second, &choice).await.unwrap();
     asked.end().await.1.unwrap();
     let client = world.cluster.admin().await;
-    let outcome_of = async |item: &InboxItem| {
+    let outcome_of = async |item: &InboxRequest| {
         let path = format!("/v1/exchanges/{}/outcome", item.request_id);
         let outcome = client.get(&path).await.expect(200).body("/outcome");
         outcome.as_str().unwrap().to_owned()

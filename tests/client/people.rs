@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::client::approver::{Approver, ApproverChoice, EnrolmentProgress, InboxItem};
+use countersign::client::approver::{Approver, ApproverChoice, EnrolmentProgress, InboxRequest};
 use countersign::client::enforcer::{AcceptedApproval, ApprovalDenial, ApprovalRequest, Enforcer};
 use countersign::client::profile::{
     ApproverProfile, EnforcerProfile, GatewayProfile, Profile, ProfileError, ProfileFile,
@@ -212,7 +212,7 @@ pub async fn ask(mut enforcer: Enforcer, question: ApprovalRequest, approver: &A
 
 impl Asking {
     /// The item as this device sees it.
-    pub async fn item(&self, approver: &Approver) -> InboxItem {
+    pub async fn item(&self, approver: &Approver) -> InboxRequest {
         let mut found = approver.find(&self.request_id).await.unwrap();
         assert_eq!(found.len(), 1);
         found.remove(0)

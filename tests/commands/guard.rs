@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use countersign::client::approver::{Approver, InboxItem};
+use countersign::client::approver::{Approver, InboxRequest};
 use countersign::client::profile::ProfileFile;
 use countersign::protocol::decision::Verdict;
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ impl GuardScene {
         })
     }
 
-    async fn item(&self) -> InboxItem {
+    async fn item(&self) -> InboxRequest {
         until("one request waits", PATIENCE, async || {
             self.alice.find("").await.unwrap().len() == 1
         })

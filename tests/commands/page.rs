@@ -201,10 +201,10 @@ fn a_page_that_was_written_before_is_replaced_and_other_files_are_not() {
 /// Serves the files of a directory, without headers. Its address.
 async fn host(directory: &Path) -> String {
     let directory = directory.to_owned();
-    let serve = async move |uri: axum::http::Uri| {
+    let serve = async move |uri: http::Uri| {
         let name = uri.path().trim_start_matches('/');
         let name = if name.is_empty() { "index.html" } else { name };
-        std::fs::read(directory.join(name)).map_err(|_| axum::http::StatusCode::NOT_FOUND)
+        std::fs::read(directory.join(name)).map_err(|_| http::StatusCode::NOT_FOUND)
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

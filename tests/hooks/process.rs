@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 use countersign::agent::Agent;
-use countersign::client::approver::{Approver, ApproverChoice, InboxItem};
+use countersign::client::approver::{Approver, ApproverChoice, InboxRequest};
 use serde_json::{Value, json};
 
 use crate::client::people::{PATIENCE, World, pair};
@@ -132,13 +132,13 @@ impl Scene {
     }
 
     /// Everything that waits.
-    pub async fn inbox(&self) -> Vec<InboxItem> {
+    pub async fn inbox(&self) -> Vec<InboxRequest> {
         let mut items = Vec::new();
         self.alice.inbox(|item| items.push(item)).await.unwrap();
         items
     }
 
-    pub async fn item(&self) -> InboxItem {
+    pub async fn item(&self) -> InboxRequest {
         until("one request waits", PATIENCE, async || {
             self.alice.find("").await.unwrap().len() == 1
         })
@@ -158,7 +158,7 @@ impl Scene {
     }
 }
 
-pub fn artifact(item: &InboxItem) -> Value {
+pub fn artifact(item: &InboxRequest) -> Value {
     let opened = item.content.as_ref().unwrap();
     serde_json::from_str(opened.artifact().text()).unwrap()
 }

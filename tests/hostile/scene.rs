@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::client::approver::{Approver, ApproverChoice, EnrolmentProgress, InboxItem};
+use countersign::client::approver::{Approver, ApproverChoice, EnrolmentProgress, InboxRequest};
 use countersign::client::enforcer::{AcceptedApproval, ApprovalDenial, Enforcer};
 use countersign::client::profile::{ApproverRecord, Profile, ProfileError};
 use countersign::e2e::{DeviceKeys, EndorsementRequest};
@@ -206,7 +206,7 @@ impl Scene {
     }
 
     /// The item of a request as a device sees it, once it is there.
-    pub async fn item(&self, device: &Approver, request_id: &str) -> InboxItem {
+    pub async fn item(&self, device: &Approver, request_id: &str) -> InboxRequest {
         let found = async || device.find(request_id).await.unwrap();
         until("the request is in the inbox", PATIENCE, async || {
             !found().await.is_empty()

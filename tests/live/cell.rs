@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use countersign::agent::Agent;
-use countersign::client::approver::{ApproverChoice, InboxItem};
+use countersign::client::approver::{ApproverChoice, InboxRequest};
 use countersign::client::profile::{Profile, ProfileError, ProfileFile};
 use countersign::e2e::{ArtifactHints, DecisionScope};
 use countersign::protocol::decision::Verdict;
@@ -253,7 +253,7 @@ impl Stage {
         }
     }
 
-    fn is_new(&self, item: &InboxItem) -> bool {
+    fn is_new(&self, item: &InboxRequest) -> bool {
         let mut known = match self.known.lock() {
             Ok(known) => known,
             Err(poisoned) => poisoned.into_inner(),
@@ -266,7 +266,7 @@ impl Stage {
         case: Case,
         tool: Tool,
         group: Option<Pid>,
-        item: &InboxItem,
+        item: &InboxRequest,
     ) -> anyhow::Result<()> {
         match case {
             Case::Suspended => {
@@ -290,7 +290,7 @@ impl Stage {
         }
     }
 
-    async fn decide(&self, item: &InboxItem, verdict: Verdict) -> anyhow::Result<()> {
+    async fn decide(&self, item: &InboxRequest, verdict: Verdict) -> anyhow::Result<()> {
         let choice = ApproverChoice {
             verdict,
             scope: DecisionScope::Once,

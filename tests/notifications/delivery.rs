@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::time::sleep;
 
 use super::receiver::{Browser, Receiver, is_signed, says, vapid_claims};
 use super::{PATH, Scene};
@@ -121,7 +120,7 @@ async fn a_webhook_is_told_how_many_wait_signed_and_nothing_else() {
         .decide(&first, compact("reject"))
         .await
         .expect(200);
-    sleep(Duration::from_millis(700)).await;
+    scene.settled().await;
     assert_eq!(scene.receiver.at("/hook").len(), 2);
 }
 
@@ -137,7 +136,7 @@ async fn many_requests_are_one_notification() {
         let submitted = scene.bot.submit(&request, "alice", sealed_for(DAY)).await;
         submitted.expect(202);
     }
-    sleep(Duration::from_millis(700)).await;
+    scene.settled().await;
     assert_eq!(scene.receiver.at("/hook").len(), 1);
     // When the pause is over, the sweep tells of all of them.
     scene.cluster.pass(Duration::from_secs(3_601));
@@ -168,7 +167,7 @@ async fn a_request_that_commits_after_a_younger_one_was_told_is_told_too() {
     scene.cluster.database.run(&sql).await;
     scene.receiver.awaited("/hook", 2).await;
     scene.noted(2).await;
-    sleep(Duration::from_millis(500)).await;
+    scene.settled().await;
     assert_eq!(scene.receiver.at("/hook").len(), 2);
 }
 

@@ -6,7 +6,6 @@ use countersign::config::Secret;
 use countersign::protocol::hex;
 use reqwest::Method;
 use serde_json::json;
-use tokio::time::sleep;
 
 use super::receiver::{Browser, Says, says};
 use super::{PATH, Scene};
@@ -50,7 +49,8 @@ async fn a_failure_is_tried_again_under_the_same_id_until_it_gets_through() {
         (&line["state"], &line["failure"]),
         (&json!("active"), &json!(null))
     );
-    sleep(Duration::from_millis(1_500)).await;
+    scene.cluster.pass(Duration::from_secs(5));
+    scene.settled().await;
     assert_eq!(scene.receiver.at("/hook").len(), 3);
 }
 
@@ -70,7 +70,8 @@ async fn a_target_that_asks_for_a_pause_gets_it() {
         scene.cluster.database.number(paused).await == 1
     })
     .await;
-    sleep(Duration::from_millis(2_500)).await;
+    scene.cluster.pass(Duration::from_secs(5));
+    scene.settled().await;
     assert_eq!(scene.receiver.at("/hook").len(), 1);
     scene
         .cluster
@@ -98,7 +99,8 @@ async fn nothing_is_sent_again_once_nothing_waits() {
     })
     .await;
     let count = scene.receiver.at("/hook").len();
-    sleep(Duration::from_secs(3)).await;
+    scene.cluster.pass(Duration::from_secs(5));
+    scene.settled().await;
     assert_eq!(scene.receiver.at("/hook").len(), count);
 }
 
@@ -172,7 +174,7 @@ async fn a_target_that_fails_for_days_is_disabled_until_it_is_added_again_or_a_t
     );
     let count = scene.receiver.at("/hook").len();
     scene.submit().await;
-    sleep(Duration::from_millis(800)).await;
+    scene.settled().await;
     assert_eq!(scene.receiver.at("/hook").len(), count);
     // Added again it has the same id and the same secret.
     scene.receiver.answer("/hook", [says(204)]);

@@ -99,7 +99,7 @@ async fn a_revocation_ends_channels_though_calls_get_no_connection() {
     cluster.database.blocked_in("with known as").await;
     let id = CredentialId::parse(id.split('_').nth(1).unwrap()).unwrap();
     let administration = &cluster.administration;
-    let revoked = administration.revoke_credential(None, None, &id).await;
+    let revoked = administration.revoke_credential(&id).await;
     revoked.unwrap();
     assert_eq!(socket.closed().await, 1008);
     finish(&mut lock, "rollback").await;

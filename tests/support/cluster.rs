@@ -193,18 +193,20 @@ impl Cluster {
         .await;
     }
 
-    /// Waits until the first node has looked so many times for what is past its retention.
-    pub async fn retention_passes(&self, count: u32) {
-        let passes = async || {
-            let read = scrape(&self.nodes[0].metrics).await;
-            let labels = [("sweep", "retention"), ("outcome", "ok")];
-            read.count("countersign_sweep_duration_seconds_count", &labels)
-        };
-        let all = passes().await + f64::from(count);
-        until("passes are over", Duration::from_secs(20), async || {
-            passes().await >= all
-        })
-        .await;
+    /// Waits until every node has made this many further sweeps of a kind.
+    pub async fn sweeps(&self, sweep: &str, count: u32) {
+        let labels = [("sweep", sweep), ("outcome", "ok")];
+        for node in &self.nodes {
+            let made = async || {
+                let read = scrape(&node.metrics).await;
+                read.count("countersign_sweep_duration_seconds_count", &labels)
+            };
+            let all = made().await + f64::from(count);
+            until("sweeps are over", Duration::from_secs(20), async || {
+                made().await >= all
+            })
+            .await;
+        }
     }
 
     /// Lets time pass on every node and in the database.

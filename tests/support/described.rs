@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
-    serde_saphyr::from_str(include_str!("../../src/http/asyncapi.yaml")).expect("YAML")
+    serde_saphyr::from_str(include_str!("../../src/http/api/openapi/asyncapi.yaml")).expect("YAML")
 });
 static FRAMES: LazyLock<BTreeSet<String>> = LazyLock::new(|| names(&DOCUMENT, "webSocket", "send"));
 static EVENTS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {

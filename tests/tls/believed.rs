@@ -6,8 +6,8 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use countersign::config;
-use countersign::http::peer::PeerInfo;
-use countersign::http::proxied::TrustedProxies;
+use countersign::http::server::peer::PeerInfo;
+use countersign::http::server::proxied::TrustedProxies;
 
 use crate::support::tls::Authority;
 

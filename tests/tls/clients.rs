@@ -188,7 +188,7 @@ async fn a_revoked_certificate_ends_on_every_node_with_its_channels() {
         open.push(calls);
     }
     let administration = &site.cluster.administration;
-    let revoked = administration.revoke_credential(None, None, &credential);
+    let revoked = administration.revoke_credential(&credential);
     revoked.await.unwrap();
     let ending = async {
         for socket in &mut sockets {

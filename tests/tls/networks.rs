@@ -1,7 +1,7 @@
 //! Networks: the addresses in one, and invalid ones.
 
 use countersign::config::Tls;
-use countersign::http::proxied::TrustedProxies;
+use countersign::http::server::proxied::TrustedProxies;
 use serde_json::json;
 
 fn network(text: &str) -> Result<TrustedProxies, serde_json::Error> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use countersign::config::{self, TlsMode};
-use countersign::http::tls::TlsListener;
+use countersign::http::server::tls::TlsListener;
 
 use crate::support::database::Database;
 use crate::support::get;

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use reqwest::Url;
 
-use super::error::ClientError;
-use super::visible::visible;
+use crate::error::{ClientError, Result};
+use crate::visible::visible;
 
 pub(super) fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default();
@@ -17,7 +17,7 @@ pub(super) fn is_loopback(url: &Url) -> bool {
 }
 
 /// The address of a gateway. Plain `http` is refused beyond this machine, unless it is allowed.
-pub fn parse_url(text: &str, allow_http: bool) -> Result<Url, ClientError> {
+pub fn parse_url(text: &str, allow_http: bool) -> Result<Url> {
     let refuse = |problem: &str| {
         let text = visible(text);
         Err(ClientError::Address(format!("{text}: {problem}")))

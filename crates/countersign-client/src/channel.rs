@@ -1,12 +1,13 @@
-//! What the gateway pushes, over a WebSocket on the same HTTP client as every other call: proxies and certificates are used
-//! alike. A channel that breaks or falls silent is opened again, at any node.
+//! A channel: messages that the gateway pushes over a WebSocket. It uses the HTTP client of every
+//! other call, with its proxies and certificates. A channel that breaks or falls silent is opened
+//! again, at any node.
 
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use reqwest::header::{
-    CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
-    SEC_WEBSOCKET_VERSION, UPGRADE,
+    CONNECTION, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION,
+    UPGRADE,
 };
 use reqwest::{Method, Response, Upgraded};
 use tokio::time::{sleep, timeout};
@@ -16,17 +17,17 @@ use tokio_tungstenite::tungstenite::handshake::client::generate_key;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use super::error::{ClientError, GatewayRefusal};
-use super::gateway::{GatewayClient, cause_of};
-use super::visible::visible;
-use countersign_protocol::jitter::jitter;
+use crate::error::{ClientError, GatewayRefusal, Result};
+use crate::gateway::{GatewayClient, encode, unreachable};
+use crate::retry::RetryPause;
+use crate::visible::visible;
 
 const OPEN_TIMEOUT: Duration = Duration::from_secs(15);
 /// The gateway pings every 30 s.
 const SILENCE_TIMEOUT: Duration = Duration::from_secs(75);
 const FIRST_RETRY_INTERVAL: Duration = Duration::from_millis(250);
 const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(30);
-/// The largest artifact, in base64, with what stands around it.
+/// The largest artifact, in base64 and in its Envelope.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;
 /// Of a refused handshake.
 const MAX_REFUSAL_BYTES: usize = 64 << 10;
@@ -40,7 +41,7 @@ pub enum ChannelRole {
 
 #[derive(Debug)]
 pub enum PushedEvent {
-    /// The channel is open, at first or again. Whatever was missed meanwhile has to be read elsewhere.
+    /// The channel is open, at first or again. Messages that were missed have to be read elsewhere.
     Open,
     /// The text of an Envelope. The same one may come again.
     Envelope(String),
@@ -53,7 +54,8 @@ pub struct ChannelWatch<'c> {
     client: &'c GatewayClient,
     path: String,
     socket: Option<WebSocketStream<Upgraded>>,
-    pause: Option<Duration>,
+    /// Before the next attempt to open it. None before the first.
+    pause: Option<RetryPause>,
 }
 
 impl GatewayClient {
@@ -62,31 +64,26 @@ impl GatewayClient {
             ChannelRole::Approver => "approver",
             ChannelRole::Enforcer => "enforcer",
         };
-        let set = percent_encoding::NON_ALPHANUMERIC;
-        let id = percent_encoding::utf8_percent_encode(id, set);
         ChannelWatch {
             client: self,
-            path: format!("/v1/ws?role={role}&id={id}"),
+            path: format!("/v1/ws?role={role}&id={}", encode(id)),
             socket: None,
             pause: None,
         }
     }
 
-    async fn open_channel(&self, path: &str) -> Result<WebSocketStream<Upgraded>, ClientError> {
+    async fn open_channel(&self, path: &str) -> Result<WebSocketStream<Upgraded>> {
         let key = generate_key();
-        let mut headers = HeaderMap::new();
+        let mut request = self.request(Method::GET, path)?;
+        let headers = request.headers_mut();
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
         headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
         headers.insert(SEC_WEBSOCKET_VERSION, HeaderValue::from_static("13"));
         let value = HeaderValue::try_from(&key).map_err(ClientError::answer)?;
         headers.insert(SEC_WEBSOCKET_KEY, value);
-        let request = self.request(Method::GET, path, headers)?;
-        let unreachable = |error: &reqwest::Error| ClientError::Unreachable {
-            url: self.address(),
-            cause: cause_of(error),
-        };
+        let url = self.address();
         let response = self.http.execute(request).await;
-        let response = response.map_err(|error| unreachable(&error))?;
+        let response = response.map_err(|error| unreachable(&url, &error))?;
         let status = response.status().as_u16();
         if status != 101 {
             return Err(ClientError::Refused(refusal(status, response).await));
@@ -97,7 +94,7 @@ impl GatewayClient {
             return Err(ClientError::answer("a WebSocket"));
         }
         let upgraded = response.upgrade().await;
-        let upgraded = upgraded.map_err(|error| unreachable(&error))?;
+        let upgraded = upgraded.map_err(|error| unreachable(&url, &error))?;
         let config = WebSocketConfig::default()
             .max_message_size(Some(MAX_MESSAGE_BYTES))
             .max_frame_size(Some(MAX_MESSAGE_BYTES));
@@ -116,8 +113,9 @@ async fn refusal(status: u16, mut response: Response) -> GatewayRefusal {
 }
 
 impl ChannelWatch<'_> {
-    /// What comes next. An error is one that opening the channel again would not mend. It may be dropped at any await.
-    pub async fn next(&mut self) -> Result<PushedEvent, ClientError> {
+    /// The next event. After an error, opening the channel again would not help. The future may be
+    /// dropped at any await.
+    pub async fn next(&mut self) -> Result<PushedEvent> {
         let Some(socket) = &mut self.socket else {
             return self.open().await;
         };
@@ -145,14 +143,16 @@ impl ChannelWatch<'_> {
         Ok(PushedEvent::Interrupted(interruption))
     }
 
-    async fn open(&mut self) -> Result<PushedEvent, ClientError> {
-        if let Some(pause) = self.pause {
-            sleep(jitter(pause)).await;
+    async fn open(&mut self) -> Result<PushedEvent> {
+        // Lengthened before the attempt, and reset only by a message: a channel that opens and
+        // breaks at once must not be opened in a tight loop.
+        match &mut self.pause {
+            Some(pause) => {
+                sleep(pause.current()).await;
+                pause.lengthen();
+            }
+            first => *first = Some(RetryPause::new(FIRST_RETRY_INTERVAL, MAX_RETRY_INTERVAL)),
         }
-        // Set before the attempt, and reset only by a message: a channel that opens and breaks at once must not be opened in a
-        // tight loop.
-        let longer = self.pause.map_or(FIRST_RETRY_INTERVAL, |pause| pause * 2);
-        self.pause = Some(longer.min(MAX_RETRY_INTERVAL));
         let opening = timeout(OPEN_TIMEOUT, self.client.open_channel(&self.path)).await;
         let url = self.client.address();
         match opening.unwrap_or(Err(ClientError::Slow { url })) {

@@ -1,11 +1,14 @@
-//! Why a call to the gateway came to nothing. Messages are for the person at the terminal; whatever the gateway wrote is made
-//! visible first, since it may be hostile.
+//! Errors of the clients. Messages are for the person at the terminal. Text of the gateway is made
+//! visible first, since the gateway may be hostile.
 
+use std::io;
 use std::path::PathBuf;
 
-use super::profile::ProfileError;
-use super::visible::visible;
+use crate::visible::visible;
 use countersign_e2e as e2e;
+use countersign_protocol::reader::InvalidMember;
+
+pub type Result<T, E = ClientError> = std::result::Result<T, E>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
@@ -89,12 +92,19 @@ pub enum ClientError {
     Profile(#[from] ProfileError),
 }
 
+/// A member of the gateway's answer.
+impl From<InvalidMember> for ClientError {
+    fn from(invalid: InvalidMember) -> Self {
+        Self::answer(invalid)
+    }
+}
+
 impl ClientError {
     pub(super) fn answer(expected: impl std::fmt::Display) -> Self {
         Self::Answer(visible(&expected.to_string()))
     }
 
-    /// Whether the gateway is away, rather than of another opinion.
+    /// Whether the gateway is away, rather than refuses.
     pub fn is_unavailable(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Slow { .. } => true,
@@ -107,12 +117,63 @@ impl ClientError {
         matches!(self, Self::Refused(refusal) if refusal.status == status)
     }
 
+    /// `meaning`, if the gateway refused with one of these statuses.
+    pub(super) fn refused_as(self, statuses: &[u16], meaning: Self) -> Self {
+        if statuses.iter().any(|status| self.is_refusal(*status)) {
+            return meaning;
+        }
+        self
+    }
+
     pub fn code(&self) -> Option<&str> {
         match self {
             Self::Refused(refusal) => Some(&refusal.code),
             _ => None,
         }
     }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    #[error(
+        "there is no profile {0}; join with the link that your administrator sent: countersign join LINK"
+    )]
+    Missing(PathBuf),
+    #[error(
+        "the profile {path} has no {role}; join with an invitation for one: countersign join LINK"
+    )]
+    NoRole { path: PathBuf, role: &'static str },
+    #[error(
+        "the profile {path} can be read by others (mode {mode:o}) and is not used; its keys may be known: chmod 600 it, or join again"
+    )]
+    Exposed { path: PathBuf, mode: u32 },
+    #[error("the profile {0} belongs to another user and is not used")]
+    Foreign(PathBuf),
+    #[error(
+        "a profile's name has letters, digits, dots, dashes and underscores, and begins with none of the last three"
+    )]
+    Name,
+    #[error("neither XDG_CONFIG_HOME nor HOME is set, so there is no place for a profile")]
+    NoHome,
+    /// Without the text of the file, which has secrets.
+    #[error("the profile {path} is damaged in line {line}: {problem}")]
+    Malformed {
+        path: PathBuf,
+        line: usize,
+        problem: String,
+    },
+    #[error(
+        "the keys of this profile are encrypted with a passphrase, and there is no terminal to ask for it; name a file in COUNTERSIGN_PASSPHRASE_FILE"
+    )]
+    Sealed,
+    #[error("this is not the passphrase of the profile")]
+    Passphrase,
+    #[error("the passphrase in {path}: {problem}")]
+    PassphraseFile { path: PathBuf, problem: String },
+    #[error("the profile is damaged: {0}")]
+    Damaged(&'static str),
+    #[error("the profile {path}: {error}")]
+    Io { path: PathBuf, error: io::Error },
 }
 
 /// An `error` of the gateway, as an Envelope or as plain JSON.
@@ -143,7 +204,7 @@ impl GatewayRefusal {
 impl std::fmt::Display for GatewayRefusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)?;
-        // Most messages end with it.
+        // Most messages end with the expectation.
         let expected = self.expected.as_deref();
         if let Some(expected) = expected.filter(|text| !self.message.contains(text)) {
             write!(f, "; expected {expected}")?;

@@ -1,18 +1,21 @@
-//! Calls to the gateway: any node of a list, attempts that are bounded in time, and again if that can do no harm.
+//! Calls to the gateway: any node of a list, attempts that are bounded in time, and retries where
+//! they can do no harm.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use percent_encoding::{NON_ALPHANUMERIC, PercentEncode, utf8_percent_encode};
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, Method, Request, Response, Url};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::address::{is_loopback, parse_url};
-use super::error::{ClientError, GatewayRefusal};
-use super::tls;
-use countersign_protocol::jitter::jitter;
+use crate::address::{is_loopback, parse_url};
+use crate::error::{ClientError, GatewayRefusal, Result};
+use crate::retry::RetryPause;
+use crate::tls;
+use crate::visible::visible;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// For one attempt, unless a call waits for something.
@@ -42,12 +45,11 @@ pub struct GatewayClient {
     trouble: watch::Sender<Option<String>>,
 }
 
-/// One call. What it does must be the same however often it arrives, unless it is sent `once`.
+/// One call. Its effect must be the same however often it arrives, unless it is sent `once`.
 pub struct GatewayCall {
     method: Method,
     path: String,
     body: Option<String>,
-    headers: HeaderMap,
     once: bool,
     attempt: Duration,
 }
@@ -60,57 +62,57 @@ pub struct GatewayAnswer {
 }
 
 impl GatewayAnswer {
-    pub fn text(&self) -> Result<&str, ClientError> {
+    pub fn text(&self) -> Result<&str> {
         std::str::from_utf8(&self.body).map_err(|_| ClientError::answer("text in UTF-8"))
     }
 
-    pub fn json(&self) -> Result<serde_json::Value, ClientError> {
+    pub fn json(&self) -> Result<serde_json::Value> {
         serde_json::from_slice(&self.body).map_err(ClientError::answer)
     }
 }
 
+pub(super) fn encode(text: &str) -> PercentEncode<'_> {
+    utf8_percent_encode(text, NON_ALPHANUMERIC)
+}
+
 /// A path with one segment for each part, whatever characters they have.
 pub(super) fn path(parts: &[&str]) -> String {
-    let encode = |part: &&str| {
-        let set = percent_encoding::NON_ALPHANUMERIC;
-        format!("/{}", percent_encoding::utf8_percent_encode(part, set))
-    };
-    parts.iter().map(encode).collect()
+    let parts = parts.iter().map(|part| format!("/{}", encode(part)));
+    parts.collect()
+}
+
+/// The path of a page of a list.
+pub(super) fn page_path(path: &str, limit: usize, cursor: Option<&str>) -> String {
+    match cursor {
+        Some(cursor) => format!("{path}?limit={limit}&cursor={}", encode(cursor)),
+        None => format!("{path}?limit={limit}"),
+    }
 }
 
 impl GatewayCall {
-    fn new(method: Method, path: impl Into<String>) -> Self {
+    fn new(method: Method, path: impl Into<String>, body: Option<String>) -> Self {
         Self {
             method,
             path: path.into(),
-            body: None,
-            headers: HeaderMap::new(),
+            body,
             once: false,
             attempt: ATTEMPT_TIMEOUT,
         }
     }
 
     pub fn get(path: impl Into<String>) -> Self {
-        Self::new(Method::GET, path)
+        Self::new(Method::GET, path, None)
     }
 
     pub fn post(path: impl Into<String>, body: impl Into<String>) -> Self {
-        let call = Self::new(Method::POST, path);
-        Self {
-            body: Some(body.into()),
-            ..call
-        }
+        Self::new(Method::POST, path, Some(body.into()))
     }
 
     pub fn delete(path: impl Into<String>, body: impl Into<String>) -> Self {
-        let call = Self::post(path, body);
-        Self {
-            method: Method::DELETE,
-            ..call
-        }
+        Self::new(Method::DELETE, path, Some(body.into()))
     }
 
-    /// Not again once it may have arrived.
+    /// Prevents a retry once the call may have arrived.
     #[must_use]
     pub fn once(self) -> Self {
         Self { once: true, ..self }
@@ -129,7 +131,7 @@ enum CallFailure {
     Final(ClientError),
     /// Nothing was sent.
     NotSent(ClientError),
-    /// It may have arrived, with or without effect.
+    /// The call may have arrived, with or without effect.
     Unknown(ClientError),
     /// The gateway is too busy, and says for how long.
     Later(GatewayAnswer, Option<Duration>),
@@ -137,7 +139,7 @@ enum CallFailure {
 
 impl GatewayClient {
     /// `api_key` is a credential, if the calls need one.
-    pub fn new(location: &GatewayLocation<'_>, api_key: Option<&str>) -> Result<Self, ClientError> {
+    pub fn new(location: &GatewayLocation<'_>, api_key: Option<&str>) -> Result<Self> {
         let nodes: Vec<Url> = (location.urls.iter())
             .map(|url| parse_url(url, location.allow_http))
             .collect::<Result<_, _>>()?;
@@ -153,29 +155,25 @@ impl GatewayClient {
             .user_agent(concat!("countersign/", env!("CARGO_PKG_VERSION")));
         let encrypted = nodes.iter().any(|url| url.scheme() == "https");
         builder = builder.tls_backend_preconfigured(tls::config(encrypted, location.ca)?);
-        // A proxy that the environment names cannot reach this machine's own ports, and must not see what is sent in plain.
+        // A proxy that the environment names cannot reach this machine's own ports, and must not
+        // see calls in plain text.
         if nodes.iter().any(is_loopback) {
             builder = builder.no_proxy();
         }
         let authorization = api_key.map(|key| HeaderValue::try_from(format!("Bearer {key}")));
-        let authorization = authorization.transpose().map_err(|_| {
+        let mut authorization = authorization.transpose().map_err(|_| {
             ClientError::Address("the credential has characters that it cannot have".to_owned())
         })?;
+        if let Some(value) = &mut authorization {
+            value.set_sensitive(true);
+        }
         Ok(Self {
             http: (builder.build()).map_err(|error| ClientError::Address(cause_of(&error)))?,
             nodes,
             current: AtomicUsize::new(0),
-            authorization: authorization.map(|mut value| {
-                value.set_sensitive(true);
-                value
-            }),
+            authorization,
             trouble: watch::Sender::new(None),
         })
-    }
-
-    pub(super) fn node(&self) -> &Url {
-        let index = self.current.load(Ordering::Relaxed) % self.nodes.len();
-        &self.nodes[index]
     }
 
     pub(super) fn leave_node(&self) {
@@ -197,52 +195,40 @@ impl GatewayClient {
 
     /// The address of the current node.
     pub fn address(&self) -> String {
-        self.node().as_str().trim_end_matches('/').to_owned()
+        let index = self.current.load(Ordering::Relaxed) % self.nodes.len();
+        let node = self.nodes[index].as_str();
+        node.trim_end_matches('/').to_owned()
     }
 
-    pub(super) fn request(
-        &self,
-        method: Method,
-        path: &str,
-        headers: HeaderMap,
-    ) -> Result<Request, ClientError> {
-        let base = self.node().as_str().trim_end_matches('/');
-        let url = Url::parse(&format!("{base}{path}"));
+    pub(super) fn request(&self, method: Method, path: &str) -> Result<Request> {
+        let url = Url::parse(&format!("{}{path}", self.address()));
         let url = url.map_err(|error| ClientError::Address(error.to_string()))?;
         let mut request = Request::new(method, url);
-        *request.headers_mut() = headers;
         if let Some(authorization) = &self.authorization {
             (request.headers_mut()).insert(AUTHORIZATION, authorization.clone());
         }
         Ok(request)
     }
 
-    /// Makes a call until it is answered or `deadline`. The answer may be a refusal; see `expect`.
-    pub async fn call(
-        &self,
-        call: &GatewayCall,
-        deadline: Instant,
-    ) -> Result<GatewayAnswer, ClientError> {
-        let mut pause = FIRST_RETRY_INTERVAL;
+    /// Makes a call, and retries until an answer or `deadline`. The answer may be a refusal; see
+    /// `expect`.
+    pub async fn call(&self, call: &GatewayCall, deadline: Instant) -> Result<GatewayAnswer> {
+        let mut pause = RetryPause::new(FIRST_RETRY_INTERVAL, MAX_RETRY_INTERVAL);
         let mut tried = 1;
         let mut before = None;
         loop {
-            let failure = match self.attempt(call, deadline).await {
+            use CallFailure::{Final, Later, NotSent, Unknown};
+            let (last, wait) = match self.attempt(call, deadline).await {
                 Ok(answer) => {
                     self.set_trouble(None);
                     return Ok(answer);
                 }
-                Err(failure) => failure,
-            };
-            let (last, wait) = match failure {
-                CallFailure::Final(error) => return Err(error),
+                Err(Final(error)) => return Err(error),
+                Err(Unknown(error)) if call.once => return Err(error),
                 // Only a limit says that nothing was done.
-                CallFailure::Later(answer, _) if call.once && answer.status != 429 => {
-                    return Ok(answer);
-                }
-                CallFailure::Later(answer, wait) => (Ok(answer), wait),
-                CallFailure::Unknown(error) if call.once => return Err(error),
-                CallFailure::Unknown(error) | CallFailure::NotSent(error) => (Err(error), None),
+                Err(Later(answer, _)) if call.once && answer.status != 429 => return Ok(answer),
+                Err(Later(answer, wait)) => (Ok(answer), wait),
+                Err(Unknown(error) | NotSent(error)) => (Err(error), None),
             };
             self.set_trouble(Some(match &last {
                 Ok(answer) => format!("the gateway is busy: it answers {}", answer.status),
@@ -254,7 +240,7 @@ impl GatewayClient {
             let wait = match wait {
                 Some(wait) => wait,
                 None if untried => Duration::ZERO,
-                None => jitter(pause),
+                None => pause.current(),
             };
             // Not by adding: the gateway may name any number of seconds.
             let left = deadline.saturating_duration_since(Instant::now());
@@ -267,7 +253,7 @@ impl GatewayClient {
             sleep(wait).await;
             tried += 1;
             if !untried {
-                pause = (pause * 2).min(MAX_RETRY_INTERVAL);
+                pause.lengthen();
             }
         }
     }
@@ -278,15 +264,13 @@ impl GatewayClient {
         call: &GatewayCall,
         expected: &[u16],
         deadline: Instant,
-    ) -> Result<GatewayAnswer, ClientError> {
+    ) -> Result<GatewayAnswer> {
         let answer = self.call(call, deadline).await?;
         if expected.contains(&answer.status) {
             return Ok(answer);
         }
-        Err(ClientError::Refused(GatewayRefusal::read(
-            answer.status,
-            &answer.body,
-        )))
+        let refusal = GatewayRefusal::read(answer.status, &answer.body);
+        Err(ClientError::Refused(refusal))
     }
 
     async fn attempt(
@@ -294,10 +278,10 @@ impl GatewayClient {
         call: &GatewayCall,
         deadline: Instant,
     ) -> Result<GatewayAnswer, CallFailure> {
-        let mut headers = call.headers.clone();
-        headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*"));
-        let request = self.request(call.method.clone(), &call.path, headers);
+        let request = self.request(call.method.clone(), &call.path);
         let mut request = request.map_err(CallFailure::Final)?;
+        let accepted = HeaderValue::from_static("application/json, */*");
+        request.headers_mut().insert(ACCEPT, accepted);
         if let Some(body) = &call.body {
             let json = HeaderValue::from_static("application/json");
             request.headers_mut().insert(CONTENT_TYPE, json);
@@ -308,18 +292,20 @@ impl GatewayClient {
         let calling = async {
             match self.http.execute(request).await {
                 Ok(response) => read(response, &url).await,
-                Err(error) if is_untrusted(&error) => {
-                    Err(CallFailure::Final(unreachable(&url, &error)))
+                Err(error) => {
+                    let failure = match &error {
+                        error if is_untrusted(error) => CallFailure::Final,
+                        error if error.is_connect() => CallFailure::NotSent,
+                        _ => CallFailure::Unknown,
+                    };
+                    Err(failure(unreachable(&url, &error)))
                 }
-                Err(error) if error.is_connect() => {
-                    Err(CallFailure::NotSent(unreachable(&url, &error)))
-                }
-                Err(error) => Err(CallFailure::Unknown(unreachable(&url, &error))),
             }
         };
-        let answer = timeout_at(until, calling).await;
-        let slow = || CallFailure::Unknown(ClientError::Slow { url: url.clone() });
-        let answer = answer.map_err(|_| slow())??;
+        let answer = match timeout_at(until, calling).await {
+            Ok(answer) => answer?,
+            Err(_) => return Err(CallFailure::Unknown(ClientError::Slow { url })),
+        };
         if matches!(answer.status, 429 | 502..=504) {
             let seconds = answer.headers.get(RETRY_AFTER);
             let seconds = seconds.and_then(|value| value.to_str().ok()?.parse().ok());
@@ -345,7 +331,7 @@ async fn read(mut response: Response, url: &str) -> Result<GatewayAnswer, CallFa
     })
 }
 
-fn unreachable(url: &str, error: &reqwest::Error) -> ClientError {
+pub(super) fn unreachable(url: &str, error: &reqwest::Error) -> ClientError {
     ClientError::Unreachable {
         url: url.to_owned(),
         cause: cause_of(error),
@@ -357,18 +343,19 @@ fn is_untrusted(error: &(dyn std::error::Error + 'static)) -> bool {
     if let Some(rustls::Error::InvalidCertificate(_)) = error.downcast_ref() {
         return true;
     }
-    // An I/O error does not name what it contains as its source.
+    // An I/O error does not name its contents as its source.
     let inner = error.downcast_ref::<std::io::Error>();
     let inner = inner.and_then(std::io::Error::get_ref);
     let inner = inner.map(|inner| inner as &(dyn std::error::Error + 'static));
     inner.or_else(|| error.source()).is_some_and(is_untrusted)
 }
 
-/// The innermost cause, such as "Connection refused": the layers around it only repeat that a request failed.
-pub(super) fn cause_of(error: &reqwest::Error) -> String {
+/// The innermost cause, such as "Connection refused". The layers around it only repeat that a
+/// request failed.
+fn cause_of(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    super::visible::visible(&cause.to_string())
+    visible(&cause.to_string())
 }

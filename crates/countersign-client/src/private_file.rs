@@ -1,4 +1,5 @@
-//! Files beside the keys: readable by their owner only, replaced as a whole, and changed by one program at a time.
+//! Files beside the keys: readable by their owner only, replaced as a whole, and changed by one
+//! program at a time.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -14,19 +15,14 @@ pub(super) struct PrivateFile {
 }
 
 /// Why a file is not read.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub(super) enum FileProblem {
-    /// Others can read or write it; with its mode.
+    #[error("others can read it (mode {0:o})")]
     Exposed(u32),
-    /// It belongs to another user.
+    #[error("it belongs to another user")]
     Foreign,
-    Io(io::Error),
-}
-
-impl From<io::Error> for FileProblem {
-    fn from(error: io::Error) -> Self {
-        Self::Io(error)
-    }
+    #[error(transparent)]
+    Io(#[from] io::Error),
 }
 
 impl PrivateFile {
@@ -38,7 +34,7 @@ impl PrivateFile {
         &self.path
     }
 
-    /// Its text; `None` if there is no such file.
+    /// The text; `None` if there is no such file.
     pub(super) fn read(&self) -> Result<Option<Zeroizing<String>>, FileProblem> {
         let mut file = match File::open(&self.path) {
             Ok(file) => file,
@@ -58,23 +54,21 @@ impl PrivateFile {
         Ok(Some(text))
     }
 
-    /// Keeps other programs from changing it until the lock is dropped. It blocks, for a moment.
+    /// Keeps other programs from changing the file until the lock is dropped. It blocks, for a
+    /// moment.
     pub(super) fn lock(&self) -> io::Result<File> {
         if let Some(directory) = self.path.parent() {
             let mut builder = DirBuilder::new();
             builder.recursive(true).mode(0o700).create(directory)?;
         }
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(self.path.with_extension("lock"))?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(self.path.with_extension("lock"))?;
         file.lock()?;
         Ok(file)
     }
 
-    /// Replaces it. Nobody sees it half written.
+    /// Replaces the file. Readers never see it half written.
     pub(super) fn write(&self, text: &str) -> io::Result<()> {
         let part = self.write_part(text)?;
         fs::rename(&part, &self.path)?;
@@ -84,36 +78,28 @@ impl PrivateFile {
         }
     }
 
-    /// Writes everything that `write` would, beside the file.
+    /// Writes the text beside the file, as `write` does first.
     pub(super) fn write_part(&self, text: &str) -> io::Result<PathBuf> {
         let part = self.path.with_extension("part");
-        // What a program left that was killed while it wrote.
-        match fs::remove_file(&part) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+        // A program that was killed may have left one.
+        remove_if_present(&part)?;
         let mut options = OpenOptions::new();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&part)?;
+        options.write(true).create_new(true).mode(0o600);
+        let mut file = options.open(&part)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
         Ok(part)
     }
 
-    /// Adds a line. What is there is moved aside once it has more than `most` bytes. To be called with a lock.
+    /// Adds a line. A file of more than `most` bytes is moved aside first. To be called with a
+    /// lock.
     pub(super) fn append(&self, line: &str, most: u64) -> io::Result<()> {
         if fs::metadata(&self.path).is_ok_and(|metadata| metadata.len() > most) {
             fs::rename(&self.path, self.path.with_extension("log.old"))?;
         }
         let mut options = OpenOptions::new();
-        let mut file = options
-            .append(true)
-            .create(true)
-            .mode(0o600)
-            .open(&self.path)?;
+        options.append(true).create(true).mode(0o600);
+        let mut file = options.open(&self.path)?;
         file.write_all(format!("{line}\n").as_bytes())
     }
 
@@ -123,9 +109,13 @@ impl PrivateFile {
     }
 
     pub(super) fn remove(&self) -> io::Result<()> {
-        match fs::remove_file(&self.path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        remove_if_present(&self.path)
+    }
+}
+
+fn remove_if_present(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }

@@ -8,11 +8,11 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::error::ClientError;
+use crate::error::{ClientError, Result};
 
-/// With the root certificates in `ca`, or else the system's (those in `SSL_CERT_FILE`, if set). Without encryption none are
-/// loaded, which saves time.
-pub(super) fn config(encrypted: bool, ca: Option<&Path>) -> Result<ClientConfig, ClientError> {
+/// With the root certificates in `ca`, or else the system's (those in `SSL_CERT_FILE`, if set).
+/// Without encryption none are loaded, which saves time.
+pub(super) fn config(encrypted: bool, ca: Option<&Path>) -> Result<ClientConfig> {
     let refused = |problem: String| ClientError::Address(problem);
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider)

@@ -1,9 +1,10 @@
-//! Text from elsewhere, as it may be shown on a terminal: nothing in it moves the cursor, changes colours, hides or reorders
-//! other text.
+//! Text from elsewhere, as it may be shown on a terminal: nothing in it moves the cursor, changes
+//! colours, hides or reorders other text.
 
 use countersign_protocol::text::is_invisible;
 
-/// Control characters and those that cannot be seen are shown as `\u{…}`, line feeds and tabs included.
+/// Control characters and those that cannot be seen are shown as `\u{…}`, line feeds and tabs
+/// included.
 pub fn visible(text: &str) -> String {
     escape(text, |_| false)
 }
@@ -25,8 +26,9 @@ fn is_misleading(character: char) -> bool {
         || is_blank(character)
 }
 
-/// Characters that fonts leave empty, that select a variant of the one before, that format text, or that mean something else in each
-/// font. Names of devices may have them, so that [`is_invisible`] leaves them out.
+/// Characters that fonts leave empty, that select a variant of the one before, that format text, or
+/// that mean something else in each font. Names of devices may have them, so that [`is_invisible`]
+/// leaves them out.
 fn is_blank(character: char) -> bool {
     matches!(character,
         '\u{34f}' | '\u{600}'..='\u{605}' | '\u{6dd}' | '\u{70f}' | '\u{890}' | '\u{891}' | '\u{8e2}' | '\u{115f}' | '\u{1160}'

@@ -1,55 +1,17 @@
-//! Messages as they travel: Envelopes around texts that are never rewritten.
+//! Messages of the gateway, read strictly and not rewritten.
 
-use serde_json::value::RawValue;
-
-use super::error::ClientError;
-use countersign_protocol::clock::Clock;
-use countersign_protocol::envelope::{EnvelopeRecipient, EnvelopeSender, OutgoingEnvelope};
+use crate::error::{ClientError, Result};
+use countersign_e2e::SignedStatement;
 use countersign_protocol::id::RequestId;
-use countersign_protocol::json::{self, JsonNode};
+use countersign_protocol::json::{self, JsonNode, JsonValue};
 use countersign_protocol::reader::MemberReader;
-use countersign_protocol::timestamp::Timestamp;
 
-/// The text of an Envelope around `body`, which is JSON.
-pub(super) fn envelope(
-    clock: &Clock,
-    msg_type: &'static str,
-    request_id: &RequestId,
-    sender: EnvelopeSender,
-    body: &str,
-) -> Result<String, ClientError> {
-    addressed(clock, msg_type, request_id, (sender, None), None, body)
-}
-
-/// The same for a recipient, until a time.
-pub(super) fn addressed(
-    clock: &Clock,
-    msg_type: &'static str,
-    request_id: &RequestId,
-    (sender, recipient): (EnvelopeSender, Option<EnvelopeRecipient>),
-    expires_at: Option<Timestamp>,
-    body: &str,
-) -> Result<String, ClientError> {
-    let body: &RawValue = serde_json::from_str(body).map_err(ClientError::answer)?;
-    let envelope = OutgoingEnvelope {
-        msg_id: clock.message_id(),
-        msg_type,
-        request_id: request_id.to_string(),
-        created_at: clock.now(),
-        expires_at,
-        sender,
-        recipient,
-        trace: None,
-        body,
-    };
-    serde_json::to_string(&envelope).map_err(ClientError::answer)
-}
-
-pub(super) fn parse(text: &[u8]) -> Result<JsonNode<'_>, ClientError> {
+pub(super) fn parse(text: &[u8]) -> Result<JsonNode<'_>> {
     json::parse(text).map_err(ClientError::answer)
 }
 
-/// What a pushed message says, its `msgId` and its body. What else an Envelope has is the gateway's word, and is not believed.
+/// The members of a pushed message that are used. The others are the gateway's word, and are not
+/// believed.
 #[derive(Debug)]
 pub(super) struct PushedMessage<'n, 'a> {
     pub(super) msg_id: &'n str,
@@ -59,28 +21,35 @@ pub(super) struct PushedMessage<'n, 'a> {
 }
 
 impl<'n, 'a> PushedMessage<'n, 'a> {
-    pub(super) fn read(node: &'n JsonNode<'a>) -> Result<Self, ClientError> {
-        let read = || {
-            let mut reader = MemberReader::new(node, "")?;
-            Ok(Self {
-                msg_id: reader.str("msgId")?,
-                msg_type: reader.str("msgType")?,
-                request_id: reader.id("requestId")?,
-                body: reader.nested("body")?,
-            })
-        };
-        read().map_err(|invalid: countersign_protocol::reader::InvalidMember| {
-            ClientError::answer(invalid)
+    pub(super) fn read(node: &'n JsonNode<'a>) -> Result<Self> {
+        let mut reader = MemberReader::new(node, "")?;
+        Ok(Self {
+            msg_id: reader.str("msgId")?,
+            msg_type: reader.str("msgType")?,
+            request_id: reader.id("requestId")?,
+            body: reader.nested("body")?,
         })
     }
 }
 
-/// The body of an `ack.submit`.
-pub(super) fn ack_body(clock: &Clock, msg_id: &str, outcome: Option<&str>) -> String {
-    let now = clock.now();
-    let mut body = serde_json::json!({ "msgId": msg_id, "status": "processed", "ackAt": now });
-    if let Some(outcome) = outcome {
-        body["outcome"] = outcome.into();
+/// A member of an object; `None` if it is absent, or if `node` is no object.
+pub(super) fn member<'n, 'a>(node: &'n JsonNode<'a>, name: &str) -> Option<&'n JsonNode<'a>> {
+    node.as_object()?.get(name)
+}
+
+pub(super) fn text<'n>(node: &'n JsonNode<'_>, name: &str) -> Option<&'n str> {
+    member(node, name)?.as_str()
+}
+
+pub(super) fn array<'n, 'a>(node: &'n JsonNode<'a>, name: &str) -> Option<&'n [JsonNode<'a>]> {
+    match &member(node, name)?.value {
+        JsonValue::Array(list) => Some(list),
+        _ => None,
     }
-    body.to_string()
+}
+
+/// The statements of a list of devices. Malformed ones are skipped: they prove nothing.
+pub(super) fn statements(list: &[JsonNode<'_>]) -> Vec<SignedStatement> {
+    let statements = list.iter().map(SignedStatement::parse);
+    statements.filter_map(Result::ok).collect()
 }

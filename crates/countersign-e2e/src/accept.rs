@@ -1,19 +1,18 @@
 //! What an enforcer checks before it acts on a decision. Whatever is not accepted denies.
 
 use super::artifact::PlainArtifact;
-use super::bundle::{DeviceBundle, DeviceId};
-use super::decision::DecisionScope;
-use super::encoding::member;
-use super::error::Error;
+use super::bundle::DeviceBundle;
+use super::device_id::DeviceId;
+use super::error::{Error, Result};
 use super::grant::{Grant, GrantOutcome, judge_grant};
 use super::hints::{ArtifactHints, HintsContext, ReadHints};
 use super::keys::EnforcerKeys;
 use super::trust::{DeviceTrust, TrustedDevice};
 use countersign_protocol::canonical::{Sha256Hex, canonical_without};
-use countersign_protocol::decision::{MAX_NONCE_CHARS, SCOPES, Verdict};
+use countersign_protocol::decision::{DecisionScope, MAX_NONCE_CHARS, Verdict};
 use countersign_protocol::id::{ApproverId, EnforcerId, RequestId};
 use countersign_protocol::json::JsonNode;
-use countersign_protocol::reader::{InvalidMember, MemberReader};
+use countersign_protocol::reader::{MemberReader, ReadResult};
 use countersign_protocol::signature::Signature;
 use countersign_protocol::timestamp::Timestamp;
 
@@ -70,7 +69,7 @@ struct DecisionMembers<'n, 'a> {
     artifact_hash: Sha256Hex,
     repo_ref: String,
     verdict: Verdict,
-    scope: &'static str,
+    scope: DecisionScope,
     expires_at: Timestamp,
     signer: &'n str,
     signature: Signature,
@@ -79,19 +78,18 @@ struct DecisionMembers<'n, 'a> {
 }
 
 impl<'n, 'a> DecisionMembers<'n, 'a> {
-    fn read(node: &'n JsonNode<'a>) -> Result<Self, InvalidMember> {
-        let mut body = MemberReader::new(node, "")?;
+    fn read(node: &'n JsonNode<'a>) -> ReadResult<Self> {
+        let mut body = MemberReader::named(DECISION, node)?;
         body.constant("artifactHashAlg", "SHA-256")?;
         body.constant("sigAlg", "Ed25519")?;
         body.bounded_str("nonce", 1, MAX_NONCE_CHARS)?;
-        let signature = Signature::parse(body.str("signature")?)
-            .ok_or_else(|| InvalidMember::shape("/signature", "64 bytes in base64url"))?;
+        let signature = body.signature("signature")?;
         let claimed = Self {
             request_id: body.id("requestId")?,
             artifact_hash: body.hash("artifactHash")?,
             repo_ref: body.str("repoRef")?.to_owned(),
-            verdict: body.word("decision", Verdict::ALL, Verdict::as_str)?,
-            scope: body.one_of("scope", &SCOPES)?,
+            verdict: body.word("decision")?,
+            scope: body.word("scope")?,
             expires_at: body.timestamp("expiresAt")?,
             signer: body.str("signerKeyId")?,
             signature,
@@ -110,7 +108,7 @@ pub fn accept(
     keys: &EnforcerKeys,
     asked: &[&DeviceTrust],
     now: Timestamp,
-) -> Result<VerifiedDecision, Error> {
+) -> Result<VerifiedDecision> {
     judge(decision, request, keys, asked, now, now)
 }
 
@@ -122,7 +120,7 @@ pub fn accept_again(
     keys: &EnforcerKeys,
     asked: &[&DeviceTrust],
     (accepted_at, now): (Timestamp, Timestamp),
-) -> Result<Grant, Error> {
+) -> Result<Grant> {
     match judge(decision, request, keys, asked, accepted_at, now)? {
         VerifiedDecision::Rejected(_) => Err(Error::NoGrant("it is a rejection")),
         VerifiedDecision::Approved(approval) => match approval.grant {
@@ -140,12 +138,12 @@ fn judge(
     asked: &[&DeviceTrust],
     accepted_at: Timestamp,
     now: Timestamp,
-) -> Result<VerifiedDecision, Error> {
+) -> Result<VerifiedDecision> {
     let object = decision.as_object();
     if object.is_some_and(|object| object.get("sigAlg").is_none()) {
         return Err(Error::CompactDecision);
     }
-    let claimed = DecisionMembers::read(decision).map_err(member(DECISION))?;
+    let claimed = DecisionMembers::read(decision)?;
     let (trust, signer) = find_signer(DeviceId::parse(claimed.signer)?, asked)?;
     let message = claimed.signable.as_bytes();
     let key = signer.bundle().signing_key();
@@ -185,8 +183,7 @@ fn judge(
         }));
     }
     let read = hints.map_err(|error| Error::Hints(Box::new(error)))?;
-    let scope = DecisionScope::of(claimed.scope).unwrap_or(DecisionScope::Once);
-    let grant = judge_grant(scope, read.grant, claimed.expires_at, accepted_at);
+    let grant = judge_grant(claimed.scope, read.grant, claimed.expires_at, accepted_at);
     Ok(VerifiedDecision::Approved(VerifiedApproval {
         approver,
         device,
@@ -209,8 +206,8 @@ pub fn verify_decision(
     decision: &JsonNode<'_>,
     artifact: &PlainArtifact,
     device: &DeviceBundle,
-) -> Result<SignedVerdict, Error> {
-    let claimed = DecisionMembers::read(decision).map_err(member(DECISION))?;
+) -> Result<SignedVerdict> {
+    let claimed = DecisionMembers::read(decision)?;
     if DeviceId::parse(claimed.signer)? != device.id() {
         return Err(Error::DecisionSignature);
     }
@@ -222,7 +219,7 @@ pub fn verify_decision(
     check_subject(&claimed, (request_id, artifact.hash(), repo_ref))?;
     Ok(SignedVerdict {
         verdict: claimed.verdict,
-        scope: DecisionScope::of(claimed.scope).unwrap_or(DecisionScope::Once),
+        scope: claimed.scope,
         expires_at: claimed.expires_at,
     })
 }
@@ -231,7 +228,7 @@ pub fn verify_decision(
 fn find_signer<'t>(
     id: DeviceId,
     asked: &[&'t DeviceTrust],
-) -> Result<(&'t DeviceTrust, &'t TrustedDevice), Error> {
+) -> Result<(&'t DeviceTrust, &'t TrustedDevice)> {
     let mut refusal = Error::UnknownDevice(id);
     for trust in asked {
         match trust.device(id) {
@@ -246,7 +243,7 @@ fn find_signer<'t>(
 fn check_subject(
     claimed: &DecisionMembers<'_, '_>,
     (request_id, artifact_hash, repo_ref): (&RequestId, Sha256Hex, &str),
-) -> Result<(), Error> {
+) -> Result<()> {
     let other = |what| Err(Error::OtherSubject { what });
     if claimed.request_id != *request_id {
         return other("request");

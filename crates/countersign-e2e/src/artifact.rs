@@ -5,12 +5,11 @@ use std::fmt;
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::bundle::DeviceId;
-use super::encoding::{self, agree, hash_without, member, parse_canonical};
-use super::error::Error;
-use super::extensions::{NamedDevices, read_devices, read_repository};
+use super::device_id::DeviceId;
+use super::encoding::{self, agree, hash_without, parse_canonical};
+use super::error::{Error, Result};
+use super::extensions::{NamedDevices, read_devices, read_outcome_key, read_repository};
 use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
-use super::outcome;
 use super::pairing::PinnedEnforcer;
 use super::random::RandomSource;
 use super::seal::{self, Ciphertext, SealPurpose};
@@ -19,7 +18,7 @@ use countersign_protocol::artifact::{ARTIFACT_TYPES, MAX_WORD_CHARS};
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{ApproverId, EnforcerId, RequestId, is_uuid_or_ulid};
 use countersign_protocol::json::JsonNode;
-use countersign_protocol::reader::{InvalidMember, MemberReader};
+use countersign_protocol::reader::{MemberReader, ReadResult};
 use countersign_protocol::signature::PublicKey;
 use countersign_protocol::timestamp::Timestamp;
 
@@ -43,13 +42,13 @@ pub struct PlainArtifact {
 
 impl PlainArtifact {
     /// From the artifact's JSON without `artifactHash`, in any spelling. Adds the salt and the hash.
-    pub fn complete(text: &str, random: &mut impl RandomSource) -> Result<Self, Error> {
+    pub fn complete(text: &str, random: &mut impl RandomSource) -> Result<Self> {
         Self::parse(encoding::complete(ARTIFACT, text, "artifactHash", random)?.as_bytes())
     }
 
-    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
         let node = parse_canonical(ARTIFACT, bytes)?;
-        let artifact = Self::read(&node).map_err(member(ARTIFACT))?;
+        let artifact = Self::read(&node)?;
         if hash_without(ARTIFACT, &node, "artifactHash")? == artifact.hash {
             Ok(artifact)
         } else {
@@ -57,29 +56,27 @@ impl PlainArtifact {
         }
     }
 
-    fn read(node: &JsonNode<'_>) -> Result<Self, InvalidMember> {
-        let mut body = MemberReader::new(node, "")?;
+    fn read(node: &JsonNode<'_>) -> ReadResult<Self> {
+        let mut body = MemberReader::named(ARTIFACT, node)?;
         let request_id: RequestId = body.id("requestId")?;
         let session_id = body.optional_str("sessionId")?;
         if !is_uuid_or_ulid(request_id.as_str()) || !session_id.is_none_or(is_uuid_or_ulid) {
-            return Err(InvalidMember::shape(
-                "/requestId",
-                "a UUID or ULID, as /sessionId",
-            ));
+            return Err(body.refusal("requestId", "a UUID or ULID, as /sessionId"));
         }
         body.optional_str("baseRevision")?;
         body.timestamp("createdAt")?;
         body.nested("payload")?;
         body.constant("artifactHashAlg", "SHA-256")?;
         body.optional_nested("metadata")?;
-        let extensions = body.optional_nested("extensions")?;
+        let mut extensions = body.optional_inner("extensions")?;
         let repo_ref = body.bounded_str("repoRef", 0, MAX_WORD_CHARS)?.to_owned();
         let artifact = Self {
             request_id,
             artifact_type: body.one_of("artifactType", &ARTIFACT_TYPES)?,
-            repository: read_repository(extensions, &repo_ref)?,
-            devices: read_devices(extensions)?,
-            outcome_key: outcome::read_key(extensions)?,
+            repository: read_repository(&mut extensions, &repo_ref)?
+                .map_err(|expected| body.refusal("repoRef", expected))?,
+            devices: read_devices(&mut extensions)?,
+            outcome_key: read_outcome_key(&mut extensions)?,
             repo_ref,
             expires_at: body.timestamp("expiresAt")?,
             expires_at_text: body.str("expiresAt")?.to_owned(),
@@ -90,17 +87,11 @@ impl PlainArtifact {
         Ok(artifact)
     }
 
-    pub fn request_id(&self) -> &RequestId {
-        &self.request_id
-    }
-
-    pub fn artifact_type(&self) -> &'static str {
-        self.artifact_type
-    }
-
-    /// As decisions repeat it, in plain.
-    pub fn repo_ref(&self) -> &str {
-        &self.repo_ref
+    getters! {
+        pub ref request_id: RequestId;
+        pub copy artifact_type: &'static str;
+        /// As decisions repeat it, in plain.
+        pub ref repo_ref: str;
     }
 
     /// Where the agent works, as people and grants name it: the text behind `repoRef`, or that itself if it hides none.
@@ -118,17 +109,11 @@ impl PlainArtifact {
         self.outcome_key.as_ref()
     }
 
-    pub fn expires_at(&self) -> Timestamp {
-        self.expires_at
-    }
-
-    pub fn hash(&self) -> Sha256Hex {
-        self.hash
-    }
-
-    /// The canonical text, hash included.
-    pub fn text(&self) -> &str {
-        &self.text
+    getters! {
+        pub copy expires_at: Timestamp;
+        pub copy hash: Sha256Hex;
+        /// The canonical text, hash included.
+        pub ref text: str;
     }
 
     /// What travels beside the ciphertext.
@@ -180,7 +165,7 @@ pub fn seal_artifact(
     artifact: &PlainArtifact,
     approvers: &[&DeviceTrust],
     random: &mut impl RandomSource,
-) -> Result<Ciphertext, Error> {
+) -> Result<Ciphertext> {
     let mut recipients: Vec<(DeviceId, EncryptionKey)> = Vec::new();
     for device in approvers.iter().flat_map(|trust| trust.in_force()) {
         let (id, key) = (device.id(), *device.bundle().encryption_key());
@@ -211,12 +196,9 @@ pub struct OpenedArtifact {
 }
 
 impl OpenedArtifact {
-    pub fn artifact(&self) -> &PlainArtifact {
-        &self.artifact
-    }
-
-    pub fn enforcer(&self) -> &PinnedEnforcer {
-        &self.enforcer
+    getters! {
+        pub ref artifact: PlainArtifact;
+        pub ref enforcer: PinnedEnforcer;
     }
 }
 
@@ -225,7 +207,7 @@ pub fn open_artifact(
     enforcer: &PinnedEnforcer,
     context: &ArtifactContext,
     ciphertext: &Ciphertext,
-) -> Result<OpenedArtifact, Error> {
+) -> Result<OpenedArtifact> {
     agree(context.enforcer_id == *enforcer.id(), "enforcerId")?;
     let content = seal::open(
         ciphertext,

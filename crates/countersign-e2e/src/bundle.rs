@@ -1,75 +1,31 @@
 //! Public keys as they travel: base64url of canonical JSON, so that each bundle has one spelling. A parsed bundle is well
 //! formed, nothing more: nobody has vouched for it yet.
 
-use std::fmt;
-
 use serde_json::json;
-use sha2::{Digest as _, Sha256};
 
-use super::encoding::{self, canonical_text, member, parse_canonical, read_version};
-use super::error::Error;
+use super::device_id::DeviceId;
+use super::encoding::{self, canonical_text, parse_canonical, versioned};
+use super::error::{Error, Result};
 use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 use super::random::{RandomSource, draw};
-use countersign_protocol::id::{EnforcerId, SignerKeyId, TextId as _};
-use countersign_protocol::reader::{InvalidMember, MemberReader};
+use countersign_protocol::id::EnforcerId;
+use countersign_protocol::reader::{MemberReader, ReadResult};
 use countersign_protocol::signature::PublicKey;
-use countersign_protocol::text::is_invisible;
+use countersign_protocol::text::{is_invisible, is_longer};
 
-const DEVICE: &str = "the device's bundle";
-pub const DEVICE_ID: &str = "a device id";
+pub(super) const DEVICE: &str = "the device's bundle";
 const ENFORCER: &str = "the enforcer's bundle";
 const MAX_NAME_CHARS: usize = 64;
 pub const MAX_LABEL_CHARS: usize = 256;
-
-/// Names the keys of a device, and is the `signerKeyId` of its decisions.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DeviceId([u8; 16]);
-
-impl DeviceId {
-    pub(super) fn of(signing: &[u8; 32], encryption: &[u8; 32]) -> Self {
-        let hash: [u8; 32] = Sha256::new()
-            .chain_update(b"countersign device v1")
-            .chain_update(signing)
-            .chain_update(encryption)
-            .finalize()
-            .into();
-        let mut id = [0; 16];
-        id.copy_from_slice(&hash[..16]);
-        Self(id)
-    }
-
-    pub fn parse(text: &str) -> Result<Self, Error> {
-        encoding::decode_array(DEVICE_ID, text).map(Self)
-    }
-
-    pub fn signer_key_id(&self) -> Option<SignerKeyId> {
-        SignerKeyId::parse(&self.to_string())
-    }
-}
-
-impl fmt::Display for DeviceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&encoding::encode(&self.0))
-    }
-}
-
-impl fmt::Debug for DeviceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "DeviceId({self})")
-    }
-}
 
 /// What a person calls a device, such as "phone". It is displayed beside trust decisions, so nothing in it is invisible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceName(String);
 
 impl DeviceName {
-    pub fn parse(text: &str) -> Result<Self, Error> {
-        let length = text.chars().take(MAX_NAME_CHARS + 1).count();
-        if text.trim().is_empty() || length > MAX_NAME_CHARS || text.chars().any(is_invisible) {
-            return Err(Error::DeviceName);
-        }
-        Ok(Self(text.to_owned()))
+    pub fn parse(text: &str) -> Result<Self> {
+        let name = is_shown(text, MAX_NAME_CHARS).then(|| Self(text.to_owned()));
+        name.ok_or(Error::DeviceName)
     }
 
     pub fn as_str(&self) -> &str {
@@ -86,7 +42,7 @@ pub struct DeviceBundle {
 }
 
 impl DeviceBundle {
-    pub fn of(keys: &DeviceKeys, name: DeviceName) -> Result<Self, Error> {
+    pub fn of(keys: &DeviceKeys, name: DeviceName) -> Result<Self> {
         Ok(Self {
             signing: keys.signing_key()?,
             encryption: keys.encryption_key(),
@@ -94,26 +50,25 @@ impl DeviceBundle {
         })
     }
 
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self> {
         let bytes = encoding::decode(DEVICE, text)?;
         let node = parse_canonical(DEVICE, &bytes)?;
-        let mut reader = MemberReader::new(&node, "").map_err(member(DEVICE))?;
-        read_version(&mut reader, DEVICE)?;
+        let mut reader = versioned(DEVICE, &node)?;
         let bundle = Self::read(&mut reader)?;
-        reader.finish().map_err(member(DEVICE))?;
+        reader.finish()?;
         Ok(bundle)
     }
 
     /// Reads the members of a bundle, which may stand among others.
-    pub(super) fn read(reader: &mut MemberReader<'_, '_>) -> Result<Self, Error> {
+    pub(super) fn read(reader: &mut MemberReader<'_, '_>) -> Result<Self> {
         let what = "the device's signing key";
-        let signing = reader.str("ed25519").map_err(member(DEVICE))?;
+        let signing = reader.str("ed25519")?;
         let signing: [u8; 32] = encoding::decode_array(what, signing)?;
-        let encryption = reader.str("x25519").map_err(member(DEVICE))?;
+        let encryption = reader.str("x25519")?;
         Ok(Self {
             signing: PublicKey::from_bytes(&signing).ok_or(Error::WeakKey { what })?,
             encryption: EncryptionKey::parse("the device's encryption key", encryption)?,
-            name: DeviceName::parse(reader.str("name").map_err(member(DEVICE))?)?,
+            name: DeviceName::parse(reader.str("name")?)?,
         })
     }
 
@@ -126,7 +81,7 @@ impl DeviceBundle {
         })
     }
 
-    pub fn to_text(&self) -> Result<String, Error> {
+    pub fn to_text(&self) -> Result<String> {
         Ok(encoding::encode(
             canonical_text(DEVICE, &self.members())?.as_bytes(),
         ))
@@ -156,18 +111,19 @@ impl DeviceBundle {
 
 /// Whether a text can be a label. Labels are shown beside what people decide about, so nothing in them is invisible.
 pub fn is_label(text: &str) -> bool {
-    let length = text.chars().take(MAX_LABEL_CHARS + 1).count();
-    !text.trim().is_empty() && length <= MAX_LABEL_CHARS && !text.chars().any(is_invisible)
+    is_shown(text, MAX_LABEL_CHARS)
 }
 
-pub(super) fn read_label(
-    reader: &mut MemberReader<'_, '_>,
-) -> Result<Option<String>, InvalidMember> {
+fn is_shown(text: &str, max: usize) -> bool {
+    !text.trim().is_empty() && !is_longer(text, max) && !text.chars().any(is_invisible)
+}
+
+pub(super) fn read_label(reader: &mut MemberReader<'_, '_>) -> ReadResult<Option<String>> {
     let label = reader.optional_str("label")?;
     if label.is_some_and(|label| !is_label(label)) {
         let expected =
             format!("a label of 1 to {MAX_LABEL_CHARS} characters, none of them invisible");
-        return Err(InvalidMember::shape(reader.at("label"), expected));
+        return Err(reader.refusal("label", expected));
     }
     Ok(label.map(str::to_owned))
 }
@@ -187,7 +143,7 @@ impl EnforcerBundle {
         keys: &EnforcerKeys,
         enforcer_id: EnforcerId,
         random: &mut impl RandomSource,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         Ok(Self {
             enforcer_id,
             encryption: keys.encryption_key(),
@@ -203,24 +159,23 @@ impl EnforcerBundle {
         self
     }
 
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self> {
         let bytes = encoding::decode(ENFORCER, text)?;
         let node = parse_canonical(ENFORCER, &bytes)?;
-        let mut reader = MemberReader::new(&node, "").map_err(member(ENFORCER))?;
-        read_version(&mut reader, ENFORCER)?;
-        let random = reader.str("random").map_err(member(ENFORCER))?;
-        let encryption = reader.str("x25519").map_err(member(ENFORCER))?;
+        let mut reader = versioned(ENFORCER, &node)?;
+        let random = reader.str("random")?;
+        let encryption = reader.str("x25519")?;
         let bundle = Self {
-            enforcer_id: reader.id("enforcerId").map_err(member(ENFORCER))?,
+            enforcer_id: reader.id("enforcerId")?,
             encryption: EncryptionKey::parse("the enforcer's encryption key", encryption)?,
-            label: read_label(&mut reader).map_err(member(ENFORCER))?,
+            label: read_label(&mut reader)?,
             random: encoding::decode_array("the enforcer's random value", random)?,
         };
-        reader.finish().map_err(member(ENFORCER))?;
+        reader.finish()?;
         Ok(bundle)
     }
 
-    pub fn to_text(&self) -> Result<String, Error> {
+    pub fn to_text(&self) -> Result<String> {
         let mut members = json!({
             "v": 1,
             "enforcerId": self.enforcer_id.as_str(),

@@ -5,40 +5,17 @@ use serde_json::json;
 
 use super::artifact::OpenedArtifact;
 use super::encoding::{self, canonical_text};
-use super::error::Error;
+use super::error::{Error, Result};
 use super::hints::{ArtifactHints, HintsContext};
 use super::keys::DeviceKeys;
 use super::pairing::PinnedEnforcer;
 use super::random::{RandomSource, draw};
 use countersign_protocol::canonical::Sha256Hex;
-use countersign_protocol::decision::Verdict;
+use countersign_protocol::decision::{DecisionScope, Verdict};
 use countersign_protocol::id::RequestId;
 use countersign_protocol::timestamp::Timestamp;
 
 const DECISION: &str = "the decision";
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DecisionScope {
-    Once,
-    Timebox,
-    Session,
-}
-
-impl DecisionScope {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Once => "once",
-            Self::Timebox => "timebox",
-            Self::Session => "session",
-        }
-    }
-
-    pub(super) fn of(word: &str) -> Option<Self> {
-        [Self::Once, Self::Timebox, Self::Session]
-            .into_iter()
-            .find(|scope| scope.as_str() == word)
-    }
-}
 
 /// What a person decided.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +32,7 @@ pub fn sign_decision(
     ruling: &DecisionContent,
     keys: &DeviceKeys,
     random: &mut impl RandomSource,
-) -> Result<String, Error> {
+) -> Result<String> {
     let artifact = opened.artifact();
     let subject = DecisionSubject {
         request_id: artifact.request_id(),
@@ -75,7 +52,7 @@ pub fn reject_unopened(
     hints: ArtifactHints,
     (keys, enforcer): (&DeviceKeys, Option<&PinnedEnforcer>),
     random: &mut impl RandomSource,
-) -> Result<String, Error> {
+) -> Result<String> {
     let subject = DecisionSubject {
         request_id,
         artifact_hash,
@@ -103,7 +80,7 @@ fn sign(
     ruling: &DecisionContent,
     keys: &DeviceKeys,
     random: &mut impl RandomSource,
-) -> Result<String, Error> {
+) -> Result<String> {
     let device = keys.id();
     let nonce = draw::<16>(random)?;
     let mut members = json!({

@@ -4,11 +4,14 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
 
-use super::error::Error;
+use super::device_id::DeviceId;
+use super::error::{Error, Result};
 use super::random::{RandomSource, draw};
 use countersign_protocol::canonical::{Sha256Hex, canonical, canonical_without};
 use countersign_protocol::json::{self, JsonMember, JsonNode, JsonObject, JsonValue};
-use countersign_protocol::reader::{InvalidMember, MemberReader};
+use countersign_protocol::reader::MemberReader;
+
+pub const DEVICE_ID: &str = "a device id";
 
 /// The extension that makes the hash of an artifact or a prompt unpredictable.
 const SALT: &str = "countersign.salt";
@@ -18,38 +21,35 @@ pub(super) fn encode(bytes: &[u8]) -> String {
 }
 
 /// Without padding, and with unused bits zero.
-pub(super) fn decode(what: &'static str, text: &str) -> Result<Vec<u8>, Error> {
+pub(super) fn decode(what: &'static str, text: &str) -> Result<Vec<u8>> {
     let refused = |_| Error::Base64 { what };
     URL_SAFE_NO_PAD.decode(text).map_err(refused)
 }
 
-pub(super) fn decode_array<const N: usize>(
-    what: &'static str,
-    text: &str,
-) -> Result<[u8; N], Error> {
+pub(super) fn decode_array<const N: usize>(what: &'static str, text: &str) -> Result<[u8; N]> {
     let bytes = decode(what, text)?;
     let wrong = |_| Error::Length { what, expected: N };
     bytes.as_slice().try_into().map_err(wrong)
 }
 
+impl DeviceId {
+    pub fn parse(text: &str) -> Result<Self> {
+        decode_array(DEVICE_ID, text).map(Self)
+    }
+}
+
 /// The canonical text of a value that this client built.
-pub(super) fn canonical_text(
-    what: &'static str,
-    value: &serde_json::Value,
-) -> Result<String, Error> {
+pub(super) fn canonical_text(what: &'static str, value: &serde_json::Value) -> Result<String> {
     let text = value.to_string();
     Ok(canonical(&parse(what, text.as_bytes())?))
 }
 
-pub(super) fn parse<'a>(what: &'static str, bytes: &'a [u8]) -> Result<JsonNode<'a>, Error> {
+pub(super) fn parse<'a>(what: &'static str, bytes: &'a [u8]) -> Result<JsonNode<'a>> {
     json::parse(bytes).map_err(|error| Error::Json { what, error })
 }
 
 /// Parses a text that must be canonical already.
-pub(super) fn parse_canonical<'a>(
-    what: &'static str,
-    bytes: &'a [u8],
-) -> Result<JsonNode<'a>, Error> {
+pub(super) fn parse_canonical<'a>(what: &'static str, bytes: &'a [u8]) -> Result<JsonNode<'a>> {
     let node = parse(what, bytes)?;
     if Zeroizing::new(canonical(&node)).as_bytes() == bytes {
         Ok(node)
@@ -58,19 +58,22 @@ pub(super) fn parse_canonical<'a>(
     }
 }
 
-pub(super) fn member(what: &'static str) -> impl Fn(InvalidMember) -> Error {
-    move |invalid| Error::Member { what, invalid }
+/// Reads an object that has a version. `v` is read before anything else, so that a later version
+/// is refused as such and not for its new members.
+pub(super) fn versioned<'n, 'a>(
+    what: &'static str,
+    node: &'n JsonNode<'a>,
+) -> Result<MemberReader<'n, 'a>> {
+    let mut reader = MemberReader::named(what, node)?;
+    read_version(&mut reader)?;
+    Ok(reader)
 }
 
-/// Reads `v` before anything else, so that a later version is refused as such and not for what is new in it.
-pub(super) fn read_version(
-    reader: &mut MemberReader<'_, '_>,
-    what: &'static str,
-) -> Result<(), Error> {
-    let version = reader.required("v", "1").map_err(member(what))?;
-    if version.value == JsonValue::Number(1.0) {
+pub(super) fn read_version(reader: &mut MemberReader<'_, '_>) -> Result<()> {
+    if reader.required("v", "1")?.value == JsonValue::Number(1.0) {
         Ok(())
     } else {
+        let what = reader.document();
         Err(Error::Version { what })
     }
 }
@@ -80,8 +83,8 @@ pub(super) fn hash_without(
     what: &'static str,
     node: &JsonNode<'_>,
     name: &str,
-) -> Result<Sha256Hex, Error> {
-    let object = MemberReader::new(node, "").map_err(member(what))?.object();
+) -> Result<Sha256Hex> {
+    let object = MemberReader::named(what, node)?.object();
     let hashed = Zeroizing::new(canonical_without(object, name));
     Ok(Sha256Hex::of(hashed.as_bytes()))
 }
@@ -92,9 +95,9 @@ fn salted(
     what: &'static str,
     node: &JsonNode<'_>,
     random: &mut impl RandomSource,
-) -> Result<Zeroizing<String>, Error> {
-    let mut reader = MemberReader::new(node, "").map_err(member(what))?;
-    let extensions = reader.optional_nested("extensions").map_err(member(what))?;
+) -> Result<Zeroizing<String>> {
+    let mut reader = MemberReader::named(what, node)?;
+    let extensions = reader.optional_nested("extensions")?;
     let spell = |member: &JsonMember<'_>| format!("{}:{}", member.raw_name, member.node.raw);
     let inner = extensions.and_then(JsonNode::as_object).into_iter();
     let inner = inner
@@ -119,10 +122,10 @@ pub(super) fn complete(
     text: &str,
     name: &str,
     random: &mut impl RandomSource,
-) -> Result<Zeroizing<String>, Error> {
+) -> Result<Zeroizing<String>> {
     let salted = salted(what, &parse(what, text.as_bytes())?, random)?;
     let node = parse(what, salted.as_bytes())?;
-    let object = MemberReader::new(&node, "").map_err(member(what))?.object();
+    let object = MemberReader::named(what, &node)?.object();
     let hash = hash_without(what, &node, name)?;
     let rest = Zeroizing::new(canonical_without(object, name));
     let open = rest.strip_suffix('}').unwrap_or(&rest);
@@ -131,7 +134,7 @@ pub(super) fn complete(
     Ok(Zeroizing::new(canonical(&node)))
 }
 
-pub(super) fn agree(same: bool, member: &'static str) -> Result<(), Error> {
+pub(super) fn agree(same: bool, member: &'static str) -> Result<()> {
     if same {
         Ok(())
     } else {

@@ -6,15 +6,14 @@
 
 use serde_json::json;
 
-use super::bundle::{DeviceBundle, DeviceId};
-use super::encoding::{self, canonical_text, member, parse_canonical, read_version};
-use super::error::Error;
+use super::bundle::DeviceBundle;
+use super::device_id::{DeviceId, MAX_DEVICES};
+use super::encoding::{self, canonical_text, parse_canonical, versioned};
+use super::error::{Error, Result};
 use super::keys::DeviceKeys;
 use super::statement::{DeviceStatement, SignedStatement, StatementChange, read_signature};
-use super::trust::MAX_DEVICES;
 use countersign_protocol::id::{ApproverId, TenantId};
-use countersign_protocol::json::{JsonNode, JsonValue};
-use countersign_protocol::reader::{InvalidMember, MemberReader};
+use countersign_protocol::reader::MemberReader;
 use countersign_protocol::signature::Signature;
 use countersign_protocol::timestamp::Timestamp;
 
@@ -45,7 +44,7 @@ fn addition(
     request: (&TenantId, &ApproverId, Timestamp),
     bundle: &DeviceBundle,
     by: DeviceId,
-) -> Result<DeviceStatement, Error> {
+) -> Result<DeviceStatement> {
     let (tenant, approver, at) = request;
     let change = StatementChange::Add(Box::new(bundle.clone()));
     DeviceStatement::new(tenant, approver, &change, at, by)
@@ -59,7 +58,7 @@ impl EndorsementRequest {
         (keys, bundle): (&DeviceKeys, &DeviceBundle),
         at: Timestamp,
         devices: &[DeviceBundle],
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         if devices.len() > MAX_DEVICES {
             let limit = MAX_DEVICES;
             return Err(Error::TooManyDevices { limit });
@@ -78,43 +77,38 @@ impl EndorsementRequest {
             approver: approver.clone(),
             bundle: bundle.clone(),
             at,
-            by: devices.iter().map(sign).collect::<Result<_, Error>>()?,
+            by: devices.iter().map(sign).collect::<Result<_>>()?,
         })
     }
 
     /// Reads a link, or only the text at its end.
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         let text = text.rsplit_once(MARK).map_or(text, |(_, text)| text);
         let bytes = encoding::decode(REQUEST, text).map_err(|_| Error::EndorsementLink)?;
         let node = parse_canonical(REQUEST, &bytes)?;
-        let mut reader = MemberReader::new(&node, "").map_err(member(REQUEST))?;
-        read_version(&mut reader, REQUEST)?;
-        let bundle = reader.str("bundle").map_err(member(REQUEST))?;
-        let list = reader.required("by", "an array").map_err(member(REQUEST))?;
-        let by = match &list.value {
-            JsonValue::Array(list) if list.len() <= MAX_DEVICES => list,
-            _ => {
-                let expected = format!("an array of at most {MAX_DEVICES}");
-                return Err(member(REQUEST)(InvalidMember::shape("/by", expected)));
-            }
-        };
+        let mut reader = versioned(REQUEST, &node)?;
+        let bundle = reader.str("bundle")?;
+        let by = reader.required("by", "an array")?.as_array();
+        let by = by.filter(|list| list.len() <= MAX_DEVICES);
+        let expected = || format!("an array of at most {MAX_DEVICES}");
+        let by = by.ok_or_else(|| reader.refusal("by", expected()))?;
         let request = Self {
-            tenant: reader.id("tenantId").map_err(member(REQUEST))?,
-            approver: reader.id("approverId").map_err(member(REQUEST))?,
+            tenant: reader.id("tenantId")?,
+            approver: reader.id("approverId")?,
             bundle: DeviceBundle::parse(bundle)?,
-            at: reader.timestamp("at").map_err(member(REQUEST))?,
+            at: reader.timestamp("at")?,
             by: by
                 .iter()
-                .map(EndorsementText::parse)
-                .collect::<Result<_, Error>>()?,
+                .map(|node| EndorsementText::read(reader.item("by", node)?))
+                .collect::<Result<_>>()?,
         };
-        reader.finish().map_err(member(REQUEST))?;
+        reader.finish()?;
         Ok(request)
     }
 
     /// The text that carries it.
-    pub fn to_text(&self) -> Result<String, Error> {
+    pub fn to_text(&self) -> Result<String> {
         let by = self.by.iter().map(|signed| {
             json!({
                 "deviceId": signed.device.to_string(),
@@ -135,17 +129,14 @@ impl EndorsementRequest {
     }
 
     /// As a link to the approver's page.
-    pub fn link(&self, page: &str) -> Result<String, Error> {
+    pub fn link(&self, page: &str) -> Result<String> {
         let page = page.trim_end_matches('/');
         Ok(format!("{page}/{MARK}{}", self.to_text()?))
     }
 
-    pub fn bundle(&self) -> &DeviceBundle {
-        &self.bundle
-    }
-
-    pub fn at(&self) -> Timestamp {
-        self.at
+    getters! {
+        pub ref bundle: DeviceBundle;
+        pub copy at: Timestamp;
     }
 
     /// On a device in force, after its person has said yes to the new device's name and id: the statements to publish, in this
@@ -155,7 +146,7 @@ impl EndorsementRequest {
         tenant: &TenantId,
         approver: &ApproverId,
         (keys, own): (&DeviceKeys, &DeviceBundle),
-    ) -> Result<Vec<SignedStatement>, Error> {
+    ) -> Result<Vec<SignedStatement>> {
         if *tenant != self.tenant || *approver != self.approver {
             return Err(Error::OtherApprover);
         }
@@ -180,15 +171,13 @@ impl EndorsementRequest {
 }
 
 impl EndorsementText {
-    fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
-        let mut reader = MemberReader::new(node, "/by").map_err(member(REQUEST))?;
-        let mut text = |name| reader.str(name).map_err(member(REQUEST));
+    fn read(mut reader: MemberReader<'_, '_>) -> Result<Self> {
         let signed = Self {
-            device: DeviceId::parse(text("deviceId")?)?,
-            possession: read_signature(text("possession")?)?,
-            signature: read_signature(text("signature")?)?,
+            device: DeviceId::parse(reader.str("deviceId")?)?,
+            possession: read_signature(reader.str("possession")?)?,
+            signature: read_signature(reader.str("signature")?)?,
         };
-        reader.finish().map_err(member(REQUEST))?;
+        reader.finish()?;
         Ok(signed)
     }
 }

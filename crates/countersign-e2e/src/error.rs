@@ -1,8 +1,10 @@
 //! Why something was refused. Every message names the cause and, where a person can do something about it, what to do.
 
-use super::bundle::DeviceId;
+use super::device_id::DeviceId;
 use countersign_protocol::json::JsonError;
 use countersign_protocol::reader::InvalidMember;
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -18,11 +20,8 @@ pub enum Error {
         what: &'static str,
         error: JsonError,
     },
-    #[error("{what}: {invalid}")]
-    Member {
-        what: &'static str,
-        invalid: InvalidMember,
-    },
+    #[error("{what}: {0}", what = .0.document)]
+    Member(#[from] InvalidMember),
     #[error("{what} is not in canonical form (RFC 8785); the client that made it has a defect")]
     NotCanonical { what: &'static str },
     #[error("{what} has a version that this client does not know (it knows 1); update this client")]

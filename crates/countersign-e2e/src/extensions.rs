@@ -7,21 +7,25 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value, json};
 
-use super::bundle::DeviceId;
-use super::encoding::encode;
-use super::error::Error;
+use super::device_id::{DeviceId, MAX_DEVICES};
+use super::encoding::{decode_array, encode};
+use super::error::Result;
 use super::random::{RandomSource, draw};
-use super::trust::{DeviceTrust, MAX_DEVICES, TrustedDevice};
+use super::trust::{DeviceTrust, TrustedDevice};
 use countersign_protocol::artifact::MAX_WORD_CHARS;
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{ApproverId, TextId as _};
-use countersign_protocol::json::{self, JsonNode};
-use countersign_protocol::reader::{InvalidMember, MemberReader};
+use countersign_protocol::json::JsonValue;
+use countersign_protocol::reader::{MemberReader, ReadResult};
+use countersign_protocol::signature::PublicKey;
 
 /// The extension that holds the text behind `repoRef`.
 pub const REPOSITORY: &str = "countersign.repository";
 /// The extension that names the devices in force of those who are asked.
 pub const DEVICES: &str = "countersign.devices";
+
+/// The extension that names the key of the outcome.
+pub const OUTCOME: &str = "countersign.outcome";
 
 pub(super) type NamedDevices = BTreeMap<ApproverId, BTreeSet<DeviceId>>;
 
@@ -30,7 +34,7 @@ pub fn hide_repository(
     members: &mut Map<String, Value>,
     text: &str,
     random: &mut impl RandomSource,
-) -> Result<(), Error> {
+) -> Result<()> {
     let salt = encode(draw::<16>(random)?.as_slice());
     members.insert("repoRef".into(), hash_of(&salt, text).into());
     insert(members, REPOSITORY, json!({ "salt": salt, "text": text }));
@@ -56,39 +60,32 @@ pub(super) fn insert(members: &mut Map<String, Value>, name: &str, value: Value)
     members.insert("extensions".into(), extensions.into());
 }
 
-/// The text behind `repo_ref`, if the extensions of an artifact have one. `Err` if it is another's.
+/// The text behind `repo_ref`, if the extensions of an artifact have one. The inner error is what
+/// `repo_ref` should have been.
 pub(super) fn read_repository(
-    extensions: Option<&JsonNode<'_>>,
+    extensions: &mut Option<MemberReader<'_, '_>>,
     repo_ref: &str,
-) -> Result<Option<String>, InvalidMember> {
-    let Some(hidden) = extension(extensions, REPOSITORY)? else {
-        return Ok(None);
+) -> ReadResult<Result<Option<String>, &'static str>> {
+    let Some(mut hidden) = extension(extensions, REPOSITORY)? else {
+        return Ok(Ok(None));
     };
-    let mut hidden = MemberReader::new(hidden, "/extensions/countersign.repository")?;
     let salt = hidden.bounded_str("salt", 22, 22)?;
     let text = hidden.bounded_str("text", 0, MAX_WORD_CHARS)?;
     hidden.finish()?;
-    if hash_of(salt, text) == repo_ref {
-        Ok(Some(text.to_owned()))
-    } else {
-        Err(InvalidMember::shape(
-            "/repoRef",
-            "the hash of the repository",
-        ))
-    }
+    let is_same = hash_of(salt, text) == repo_ref;
+    Ok(is_same
+        .then(|| Some(text.to_owned()))
+        .ok_or("the hash of the repository"))
 }
 
 pub(super) fn read_devices(
-    extensions: Option<&JsonNode<'_>>,
-) -> Result<NamedDevices, InvalidMember> {
-    let Some(named) = extension(extensions, DEVICES)? else {
+    extensions: &mut Option<MemberReader<'_, '_>>,
+) -> ReadResult<NamedDevices> {
+    let (Some(named), Some(extensions)) = (extension(extensions, DEVICES)?, extensions) else {
         return Ok(NamedDevices::new());
     };
-    let named = MemberReader::new(named, "/extensions/countersign.devices")?;
     let read = named.object().iter().map(|member| {
-        let json::JsonValue::Array(list) = &member.node.value else {
-            return None;
-        };
+        let list = member.node.as_array()?;
         let ids = list.iter().map(|node| DeviceId::parse(node.as_str()?).ok());
         let ids: BTreeSet<_> = ids.collect::<Option<_>>()?;
         let is_sound = ids.len() == list.len() && ids.len() <= MAX_DEVICES;
@@ -96,17 +93,32 @@ pub(super) fn read_devices(
     });
     let expected = "at most 32 ids of devices, none twice, for each id of an approver";
     let read: Option<_> = read.collect();
-    read.ok_or_else(|| InvalidMember::shape("/extensions/countersign.devices", expected))
+    read.ok_or_else(|| extensions.refusal(DEVICES, expected))
 }
 
-pub(super) fn extension<'n, 'a>(
-    extensions: Option<&'n JsonNode<'a>>,
+fn extension<'n, 'a>(
+    extensions: &mut Option<MemberReader<'n, 'a>>,
     name: &'static str,
-) -> Result<Option<&'n JsonNode<'a>>, InvalidMember> {
-    let Some(extensions) = extensions else {
+) -> ReadResult<Option<MemberReader<'n, 'a>>> {
+    let extensions = extensions.as_mut();
+    extensions.map_or(Ok(None), |extensions| extensions.optional_inner(name))
+}
+
+/// The key named in an artifact. `None` for a version that this program does not know.
+pub(super) fn read_outcome_key(
+    extensions: &mut Option<MemberReader<'_, '_>>,
+) -> ReadResult<Option<PublicKey>> {
+    let Some(mut named) = extension(extensions, OUTCOME)? else {
         return Ok(None);
     };
-    MemberReader::new(extensions, "/extensions")?.optional_nested(name)
+    if named.required("v", "1")?.value != JsonValue::Number(1.0) {
+        return Ok(None);
+    }
+    let bytes = decode_array::<32>("the key of the outcome", named.str("key")?);
+    named.finish()?;
+    let key = bytes.ok().and_then(|bytes| PublicKey::from_bytes(&bytes));
+    let refusal = || named.refusal("key", "an Ed25519 key in base64url");
+    key.map(Some).ok_or_else(refusal)
 }
 
 fn hash_of(salt: &str, text: &str) -> String {

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::decision::DecisionScope;
-use countersign_protocol::json::{JsonNode, JsonValue};
+use countersign_protocol::decision::DecisionScope;
+use countersign_protocol::json::JsonNode;
 use countersign_protocol::reader::MemberReader;
+use countersign_protocol::text::is_longer;
 use countersign_protocol::timestamp::Timestamp;
 
 /// Longest grant, counted from when the enforcer accepted the decision.
@@ -25,8 +26,8 @@ pub enum GrantMatch {
 impl GrantMatch {
     pub fn prefix(words: Vec<String>) -> Option<Self> {
         let plain = |word: &String| {
-            let length = word.chars().take(MAX_WORD_CHARS + 1).count();
-            (1..=MAX_WORD_CHARS).contains(&length) && !word.chars().any(char::is_control)
+            let fits = !word.is_empty() && !is_longer(word, MAX_WORD_CHARS);
+            fits && !word.chars().any(char::is_control)
         };
         let bounded = (1..=MAX_WORDS).contains(&words.len());
         (bounded && words.iter().all(plain)).then_some(Self::Prefix(words))
@@ -45,10 +46,8 @@ impl GrantMatch {
         let found = if reader.one_of("match", &["same", "prefix"]).ok()? == "same" {
             Self::Same
         } else {
-            let JsonValue::Array(words) = &reader.optional("argv")?.value else {
-                return None;
-            };
-            let words = words.iter().map(|word| word.as_str().map(str::to_owned));
+            let words = reader.optional("argv")?.as_array()?.iter();
+            let words = words.map(|word| word.as_str().map(str::to_owned));
             Self::prefix(words.collect::<Option<_>>()?)?
         };
         reader.finish().ok()?;

@@ -1,14 +1,12 @@
 //! What a person adds to a decision: a reason, the requested action that was chosen, a grant. Our clients encrypt it to the
 //! enforcer, because the gateway reads decisions; the decision's signature covers it either way.
 
-use std::fmt;
-
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::bundle::DeviceId;
-use super::encoding::{canonical_text, member, parse_canonical};
-use super::error::Error;
+use super::device_id::DeviceId;
+use super::encoding::{canonical_text, parse_canonical};
+use super::error::{Error, Result};
 use super::grant::{GrantMatch, WantedGrant};
 use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 use super::pairing::PinnedEnforcer;
@@ -17,7 +15,9 @@ use super::seal::{self, Ciphertext, SealPurpose};
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{EnforcerId, RequestId};
 use countersign_protocol::json::JsonNode;
-use countersign_protocol::reader::{InvalidMember, MemberReader};
+use countersign_protocol::reader::MemberReader;
+use countersign_protocol::redacted;
+use countersign_protocol::text::is_longer;
 
 const HINTS: &str = "policyHints";
 const MAX_REASON_CHARS: usize = 4_000;
@@ -31,11 +31,7 @@ pub struct ArtifactHints {
     pub grant: Option<GrantMatch>,
 }
 
-impl fmt::Debug for ArtifactHints {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hints(redacted)")
-    }
-}
+redacted! { ArtifactHints = "Hints(redacted)" }
 
 /// Hints as an enforcer reads them: a grant that is not understood is told apart from none.
 #[derive(Debug, Default)]
@@ -75,23 +71,21 @@ impl ArtifactHints {
         keys: &DeviceKeys,
         enforcer: &PinnedEnforcer,
         random: &mut impl RandomSource,
-    ) -> Result<serde_json::Value, Error> {
-        let reason = self.reason.as_deref().unwrap_or_default();
-        if reason.chars().nth(MAX_REASON_CHARS).is_some() {
-            let limit = MAX_REASON_CHARS;
-            return Err(Error::LongReason { limit });
-        }
-        let action = self.action_id.as_deref().unwrap_or_default();
-        if action.chars().nth(MAX_ACTION_CHARS).is_some() {
-            let limit = MAX_ACTION_CHARS;
-            return Err(Error::LongAction { limit });
-        }
+    ) -> Result<serde_json::Value> {
         let mut members = json!({});
-        if let Some(reason) = &self.reason {
-            members["reason"] = reason.as_str().into();
+        if let Some(reason) = self.reason.as_deref() {
+            if is_longer(reason, MAX_REASON_CHARS) {
+                let limit = MAX_REASON_CHARS;
+                return Err(Error::LongReason { limit });
+            }
+            members["reason"] = reason.into();
         }
-        if let Some(action) = &self.action_id {
-            members["actionId"] = action.as_str().into();
+        if let Some(action) = self.action_id.as_deref() {
+            if is_longer(action, MAX_ACTION_CHARS) {
+                let limit = MAX_ACTION_CHARS;
+                return Err(Error::LongAction { limit });
+            }
+            members["actionId"] = action.into();
         }
         if let Some(grant) = &self.grant {
             members["grant"] = grant.to_json();
@@ -107,8 +101,8 @@ impl ArtifactHints {
         Ok(json!({"sealed": sealed.to_json()}))
     }
 
-    fn read(node: &JsonNode<'_>) -> Result<ReadHints, InvalidMember> {
-        let mut reader = MemberReader::new(node, "")?;
+    fn read(node: &JsonNode<'_>) -> Result<ReadHints> {
+        let mut reader = MemberReader::named(HINTS, node)?;
         let reason = reader.optional_bounded_str("reason", MAX_REASON_CHARS)?;
         let action_id = reader.optional_bounded_str("actionId", MAX_ACTION_CHARS)?;
         let wanted = match reader.optional("grant").map(GrantMatch::read) {
@@ -137,12 +131,12 @@ impl ArtifactHints {
         context: &HintsContext<'_>,
         keys: &EnforcerKeys,
         sender: &EncryptionKey,
-    ) -> Result<ReadHints, Error> {
-        let mut reader = MemberReader::new(node, "").map_err(member(HINTS))?;
+    ) -> Result<ReadHints> {
+        let mut reader = MemberReader::named(HINTS, node)?;
         let Some(sealed) = reader.optional("sealed") else {
-            return Self::read(node).map_err(member(HINTS));
+            return Self::read(node);
         };
-        reader.finish().map_err(member(HINTS))?;
+        reader.finish()?;
         let content = seal::open(
             &Ciphertext::parse(SealPurpose::Hints, sealed)?,
             context.enforcer_id.as_str(),
@@ -150,6 +144,6 @@ impl ArtifactHints {
             sender,
             &context.to_json(),
         )?;
-        Self::read(&parse_canonical(HINTS, &content)?).map_err(member(HINTS))
+        Self::read(&parse_canonical(HINTS, &content)?)
     }
 }

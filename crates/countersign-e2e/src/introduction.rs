@@ -4,9 +4,10 @@
 
 use serde_json::json;
 
-use super::bundle::{DeviceId, is_label, read_label};
-use super::encoding::{canonical_text, member, parse, read_version};
-use super::error::Error;
+use super::bundle::{is_label, read_label};
+use super::device_id::DeviceId;
+use super::encoding::{canonical_text, parse, versioned};
+use super::error::{Error, Result};
 use super::keys::{DeviceKeys, EncryptionKey};
 use super::pairing::PinnedEnforcer;
 use super::statement::read_signature;
@@ -43,7 +44,7 @@ impl Introduction {
         (enforcer, label): (&PinnedEnforcer, Option<&str>),
         at: Timestamp,
         by: DeviceId,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let mut members = json!({
             "v": 1,
             "statement": INTRODUCE,
@@ -61,30 +62,28 @@ impl Introduction {
         Self::parse(&parse(INTRODUCTION, text.as_bytes())?)
     }
 
-    pub fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
-        let mut reader = MemberReader::new(node, "").map_err(member(INTRODUCTION))?;
-        read_version(&mut reader, INTRODUCTION)?;
-        let kind = reader.one_of("statement", &[INTRODUCE]);
-        kind.map_err(member(INTRODUCTION))?;
-        let key = reader.str("x25519").map_err(member(INTRODUCTION))?;
-        let by = reader.str("by").map_err(member(INTRODUCTION))?;
-        let label = read_label(&mut reader).map_err(member(INTRODUCTION))?;
-        let id = reader.id("enforcerId").map_err(member(INTRODUCTION))?;
+    pub fn parse(node: &JsonNode<'_>) -> Result<Self> {
+        let mut reader = versioned(INTRODUCTION, node)?;
+        reader.one_of("statement", &[INTRODUCE])?;
+        let key = reader.str("x25519")?;
+        let by = reader.str("by")?;
+        let label = read_label(&mut reader)?;
+        let id = reader.id("enforcerId")?;
         let key = EncryptionKey::parse(INTRODUCED_KEY, key)?;
         let introduction = Self {
-            tenant: reader.id("tenantId").map_err(member(INTRODUCTION))?,
-            approver: reader.id("approverId").map_err(member(INTRODUCTION))?,
+            tenant: reader.id("tenantId")?,
+            approver: reader.id("approverId")?,
             enforcer: PinnedEnforcer::from_own_records(id, key),
             label,
-            at: reader.timestamp("at").map_err(member(INTRODUCTION))?,
+            at: reader.timestamp("at")?,
             by: DeviceId::parse(by)?,
             text: canonical(node),
         };
-        reader.finish().map_err(member(INTRODUCTION))?;
+        reader.finish()?;
         Ok(introduction)
     }
 
-    pub fn sign(self, keys: &DeviceKeys) -> Result<SignedIntroduction, Error> {
+    pub fn sign(self, keys: &DeviceKeys) -> Result<SignedIntroduction> {
         let signature = keys.sign(self.text.as_bytes())?;
         let introduction = self;
         Ok(SignedIntroduction {
@@ -110,17 +109,11 @@ impl Introduction {
         self.label.as_deref()
     }
 
-    pub fn at(&self) -> Timestamp {
-        self.at
-    }
-
-    pub fn by(&self) -> DeviceId {
-        self.by
-    }
-
-    /// The canonical text.
-    pub fn text(&self) -> &str {
-        &self.text
+    getters! {
+        pub copy at: Timestamp;
+        pub copy by: DeviceId;
+        /// The canonical text.
+        pub ref text: str;
     }
 }
 
@@ -132,13 +125,11 @@ pub struct SignedIntroduction {
 }
 
 impl SignedIntroduction {
-    pub fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
-        let mut reader = MemberReader::new(node, "").map_err(member(SIGNED_INTRODUCTION))?;
-        let statement = reader.nested("statement");
-        let statement = statement.map_err(member(SIGNED_INTRODUCTION))?;
-        let signature = reader.str("signature");
-        let signature = signature.map_err(member(SIGNED_INTRODUCTION))?;
-        reader.finish().map_err(member(SIGNED_INTRODUCTION))?;
+    pub fn parse(node: &JsonNode<'_>) -> Result<Self> {
+        let mut reader = MemberReader::named(SIGNED_INTRODUCTION, node)?;
+        let statement = reader.nested("statement")?;
+        let signature = reader.str("signature")?;
+        reader.finish()?;
         Ok(Self {
             introduction: Introduction::parse(statement)?,
             signature: read_signature(signature)?,
@@ -156,7 +147,7 @@ impl SignedIntroduction {
     }
 
     /// The enforcer, if a device in force has introduced it to the devices of this approver.
-    pub fn accept(&self, trust: &DeviceTrust) -> Result<&PinnedEnforcer, Error> {
+    pub fn accept(&self, trust: &DeviceTrust) -> Result<&PinnedEnforcer> {
         let introduction = &self.introduction;
         if introduction.tenant != *trust.tenant() || introduction.approver != *trust.approver() {
             return Err(Error::OtherApprover);

@@ -9,10 +9,11 @@ use subtle::ConstantTimeEq as _;
 use x25519_dalek::StaticSecret;
 use zeroize::Zeroizing;
 
-use super::bundle::DeviceId;
+use super::device_id::DeviceId;
 use super::encoding;
-use super::error::Error;
+use super::error::{Error, Result};
 use super::random::{RandomSource, draw};
+use countersign_protocol::redacted;
 use countersign_protocol::signature::{PublicKey, Signature};
 
 type HpkePrivate = <X25519HkdfSha256 as hpke::Kem>::PrivateKey;
@@ -31,7 +32,7 @@ const PRIME: [u8; 32] = {
 pub struct EncryptionKey([u8; 32]);
 
 impl EncryptionKey {
-    pub(super) fn from_bytes(what: &'static str, bytes: [u8; 32]) -> Result<Self, Error> {
+    pub(super) fn from_bytes(what: &'static str, bytes: [u8; 32]) -> Result<Self> {
         // A recipient hashes its own key as it computes it. Another spelling of the same key would never open.
         let canonical = bytes.iter().rev().lt(PRIME.iter().rev());
         // Multiplying by any clamped number sends a point of small order to zero, and no other.
@@ -43,7 +44,7 @@ impl EncryptionKey {
         }
     }
 
-    pub fn parse(what: &'static str, text: &str) -> Result<Self, Error> {
+    pub fn parse(what: &'static str, text: &str) -> Result<Self> {
         Self::from_bytes(what, encoding::decode_array(what, text)?)
     }
 
@@ -55,7 +56,7 @@ impl EncryptionKey {
         encoding::encode(&self.0)
     }
 
-    pub(super) fn hpke(&self) -> Result<HpkePublic, Error> {
+    pub(super) fn hpke(&self) -> Result<HpkePublic> {
         HpkePublic::from_bytes(&self.0).map_err(|_| Error::Encryption)
     }
 }
@@ -76,11 +77,11 @@ impl DecryptionKey {
         EncryptionKey(x25519_dalek::PublicKey::from(&self.0).to_bytes())
     }
 
-    pub(super) fn hpke(&self) -> Result<HpkePrivate, Error> {
+    pub(super) fn hpke(&self) -> Result<HpkePrivate> {
         HpkePrivate::from_bytes(self.to_bytes().as_slice()).map_err(|_| Error::Encryption)
     }
 
-    pub(super) fn hpke_pair(&self) -> Result<(HpkePrivate, HpkePublic), Error> {
+    pub(super) fn hpke_pair(&self) -> Result<(HpkePrivate, HpkePublic)> {
         let private = self.hpke()?;
         let public = X25519HkdfSha256::sk_to_pk(&private);
         Ok((private, public))
@@ -94,7 +95,7 @@ pub struct DeviceKeys {
 }
 
 impl DeviceKeys {
-    pub fn generate(random: &mut impl RandomSource) -> Result<Self, Error> {
+    pub fn generate(random: &mut impl RandomSource) -> Result<Self> {
         Ok(Self::from_secrets(&*draw(random)?, &*draw(random)?))
     }
 
@@ -111,7 +112,7 @@ impl DeviceKeys {
         (signing, self.decryption.to_bytes())
     }
 
-    pub fn signing_key(&self) -> Result<PublicKey, Error> {
+    pub fn signing_key(&self) -> Result<PublicKey> {
         let what = "the device's signing key";
         let bytes = self.signing.verifying_key().to_bytes();
         PublicKey::from_bytes(&bytes).ok_or(Error::WeakKey { what })
@@ -130,7 +131,7 @@ impl DeviceKeys {
         &self.decryption
     }
 
-    pub(super) fn sign(&self, message: &[u8]) -> Result<Signature, Error> {
+    pub(super) fn sign(&self, message: &[u8]) -> Result<Signature> {
         let bytes = self.signing.sign(message).to_bytes();
         Signature::from_bytes(&bytes).ok_or(Error::Encryption)
     }
@@ -148,7 +149,7 @@ pub struct EnforcerKeys {
 }
 
 impl EnforcerKeys {
-    pub fn generate(random: &mut impl RandomSource) -> Result<Self, Error> {
+    pub fn generate(random: &mut impl RandomSource) -> Result<Self> {
         Ok(Self::from_secret(&*draw(random)?))
     }
 
@@ -170,8 +171,4 @@ impl EnforcerKeys {
     }
 }
 
-impl fmt::Debug for EnforcerKeys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("EnforcerKeys(redacted)")
-    }
-}
+redacted! { EnforcerKeys = "EnforcerKeys(redacted)" }

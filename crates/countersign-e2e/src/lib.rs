@@ -18,11 +18,15 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod getters;
+
 mod accept;
 mod artifact;
 mod bundle;
 mod comparison;
 mod decision;
+mod device_id;
 mod encoding;
 mod endorsement;
 mod error;
@@ -45,13 +49,15 @@ pub use accept::{
     accept_again, verify_decision,
 };
 pub use artifact::{ArtifactContext, OpenedArtifact, PlainArtifact, open_artifact, seal_artifact};
-pub use bundle::DEVICE_ID;
-pub use bundle::{DeviceBundle, DeviceId, DeviceName, EnforcerBundle, MAX_LABEL_CHARS, is_label};
+pub use bundle::{DeviceBundle, DeviceName, EnforcerBundle, MAX_LABEL_CHARS, is_label};
 pub use comparison::{ComparisonDigits, DigitComparison};
-pub use decision::{DecisionContent, DecisionScope, reject_unopened, sign_decision};
+pub use countersign_protocol::decision::DecisionScope;
+pub use decision::{DecisionContent, reject_unopened, sign_decision};
+pub use device_id::{DeviceId, MAX_DEVICES};
+pub use encoding::DEVICE_ID;
 pub use endorsement::EndorsementRequest;
 pub use error::Error;
-pub use extensions::{DEVICES, REPOSITORY, hide_repository, name_devices};
+pub use extensions::{DEVICES, OUTCOME, REPOSITORY, hide_repository, name_devices};
 pub use grant::{Grant, GrantMatch, GrantOutcome, MAX_GRANT_LIFETIME};
 pub use hints::ArtifactHints;
 pub use introduction::{INTRODUCED_KEY, INTRODUCTION, SIGNED_INTRODUCTION};
@@ -59,8 +65,7 @@ pub use introduction::{Introduction, SignedIntroduction};
 pub use keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 pub use link::{Fingerprint, PairingLink, PairingSecret};
 pub use outcome::{
-    DenialCause, OUTCOME, OutcomeEffect, OutcomeKey, OutcomeStatement, decision_digest,
-    verify_outcome,
+    DenialCause, OutcomeEffect, OutcomeKey, OutcomeStatement, decision_digest, verify_outcome,
 };
 pub use pairing::{
     AuthenticOffer, PairingAnswer, PinnedDevice, PinnedEnforcer, ReceivedAnswer, answer_by_code,
@@ -71,4 +76,4 @@ pub use random::RandomSource;
 pub use seal::{Ciphertext, MAX_RECIPIENTS, SealPurpose};
 pub use statement::{DeviceStatement, SignedStatement, StatementChange};
 pub use statement::{SIGNATURE, SIGNED, STATEMENT};
-pub use trust::{DeviceTrust, MAX_DEVICES, TrustUpdate, TrustedDevice};
+pub use trust::{DeviceTrust, TrustUpdate, TrustedDevice};

@@ -10,9 +10,10 @@ use zeroize::Zeroizing;
 
 use super::bundle::EnforcerBundle;
 use super::encoding;
-use super::error::Error;
+use super::error::{Error, Result};
 use super::random::{RandomSource, draw};
 use countersign_protocol::pairing::PairingCode;
+use countersign_protocol::redacted;
 
 const MARK: &str = "#/pair/";
 
@@ -20,7 +21,7 @@ const MARK: &str = "#/pair/";
 pub struct PairingSecret(Zeroizing<[u8; 16]>);
 
 impl PairingSecret {
-    pub fn generate(random: &mut impl RandomSource) -> Result<Self, Error> {
+    pub fn generate(random: &mut impl RandomSource) -> Result<Self> {
         draw(random).map(Self)
     }
 
@@ -40,18 +41,14 @@ impl PairingSecret {
     }
 }
 
-impl fmt::Debug for PairingSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("PairingSecret(redacted)")
-    }
-}
+redacted! { PairingSecret = "PairingSecret(redacted)" }
 
 /// The first 128 bits of the SHA-256 of an enforcer's bundle, as text.
 #[derive(Clone, Copy)]
 pub struct Fingerprint([u8; 16]);
 
 impl Fingerprint {
-    pub fn of(bundle: &EnforcerBundle) -> Result<Self, Error> {
+    pub fn of(bundle: &EnforcerBundle) -> Result<Self> {
         let hash = Sha256::digest(bundle.to_text()?);
         let mut first = [0; 16];
         first.copy_from_slice(&hash[..16]);
@@ -78,7 +75,7 @@ pub struct PairingLink {
 
 impl PairingLink {
     /// Reads a link, or the part of it from `#` on.
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self> {
         let (_, parts) = text.trim().rsplit_once(MARK).ok_or(Error::Link)?;
         let mut parts = parts.split('/');
         let mut next = || parts.next().ok_or(Error::Link);

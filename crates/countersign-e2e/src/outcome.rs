@@ -12,20 +12,18 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Map, Value, json};
 
 use super::artifact::PlainArtifact;
-use super::encoding::{self, canonical_text, member, parse, parse_canonical, read_version};
-use super::error::Error;
-use super::extensions::{extension, insert};
+use super::encoding::{self, canonical_text, parse, parse_canonical, read_version};
+use super::error::{Error, Result};
+use super::extensions::{OUTCOME, insert};
 use super::random::{RandomSource, draw};
 use countersign_protocol::canonical::{Sha256Hex, canonical_without};
 use countersign_protocol::id::{EnforcerId, RequestId, TenantId};
-use countersign_protocol::json::{self, JsonNode};
-use countersign_protocol::reader::{InvalidMember, MemberReader};
-use countersign_protocol::signature::{PublicKey, Signature};
+use countersign_protocol::json::JsonNode;
+use countersign_protocol::reader::{MemberReader, ReadResult};
+use countersign_protocol::redacted;
+use countersign_protocol::signature::Signature;
 use countersign_protocol::timestamp::Timestamp;
 use countersign_protocol::words;
-
-/// The extension that names the key.
-pub const OUTCOME: &str = "countersign.outcome";
 
 const ENVELOPE: &str = "the outcome";
 const STATEMENT: &str = "the outcome's statement";
@@ -107,7 +105,7 @@ pub struct OutcomeStatement {
 }
 
 impl OutcomeStatement {
-    fn to_text(&self) -> Result<String, Error> {
+    fn to_text(&self) -> Result<String> {
         let (outcome, cause) = self.effect.words();
         let decisions: Vec<_> = self.decisions.iter().map(ToString::to_string).collect();
         let members = json!({
@@ -130,34 +128,21 @@ impl OutcomeStatement {
         canonical_text(STATEMENT, &members)
     }
 
-    fn parse(bytes: &[u8]) -> Result<Self, Error> {
+    fn parse(bytes: &[u8]) -> Result<Self> {
         let node = parse_canonical(STATEMENT, bytes)?;
-        let mut statement = MemberReader::new(&node, "").map_err(member(STATEMENT))?;
-        let predicate = statement.nested("predicate").map_err(member(STATEMENT))?;
-        let mut predicate =
-            MemberReader::new(predicate, "/predicate").map_err(member(STATEMENT))?;
-        read_version(&mut predicate, STATEMENT)?;
-        Self::read(statement, predicate).map_err(member(STATEMENT))
-    }
-
-    fn read(
-        mut statement: MemberReader<'_, '_>,
-        mut predicate: MemberReader<'_, '_>,
-    ) -> Result<Self, InvalidMember> {
+        let mut statement = MemberReader::named(STATEMENT, &node)?;
+        let mut predicate = statement.inner("predicate")?;
+        read_version(&mut predicate)?;
         statement.constant("_type", STATEMENT_TYPE)?;
         statement.constant("predicateType", PREDICATE_TYPE)?;
-        let [subject] = array(&mut statement, "subject", "one subject")? else {
-            return Err(InvalidMember::shape("/subject", "one subject"));
-        };
-        let mut subject = MemberReader::new(subject, "/subject/0")?;
-        let mut digest = MemberReader::new(subject.nested("digest")?, "/subject/0/digest")?;
+        let mut subject = statement.only_item("subject", "one subject")?;
+        let mut digest = subject.inner("digest")?;
         let (outcome, cause) = (predicate.str("outcome")?, predicate.str("cause")?);
-        let effect = OutcomeEffect::parse(outcome, cause).ok_or_else(|| {
-            InvalidMember::shape("/predicate/outcome", "allowed, or denied with a cause")
-        })?;
+        let effect = OutcomeEffect::parse(outcome, cause)
+            .ok_or_else(|| predicate.refusal("outcome", "allowed, or denied with a cause"))?;
         let expected = "1 to 64 digests";
-        let digests = array(&mut predicate, "decisions", expected)?;
-        let decisions = digests.iter().map(|node| Sha256Hex::parse(node.as_str()?));
+        let decisions = predicate.array("decisions", expected)?.iter();
+        let decisions = decisions.map(|node| Sha256Hex::parse(node.as_str()?));
         let decisions: Option<Vec<_>> = decisions.collect();
         let decisions = decisions.filter(|list| (1..=MAX_DECISIONS).contains(&list.len()));
         let read = Self {
@@ -166,8 +151,7 @@ impl OutcomeStatement {
             tenant: predicate.id("tenantId")?,
             enforcer: predicate.id("enforcerId")?,
             effect,
-            decisions: decisions
-                .ok_or_else(|| InvalidMember::shape("/predicate/decisions", expected))?,
+            decisions: decisions.ok_or_else(|| predicate.refusal("decisions", expected))?,
             at: predicate.timestamp("at")?,
         };
         for reader in [statement, subject, digest, predicate] {
@@ -177,22 +161,11 @@ impl OutcomeStatement {
     }
 }
 
-fn array<'n, 'a>(
-    reader: &mut MemberReader<'n, 'a>,
-    name: &'static str,
-    expected: &'static str,
-) -> Result<&'n [JsonNode<'a>], InvalidMember> {
-    match &reader.required(name, expected)?.value {
-        json::JsonValue::Array(list) => Ok(list),
-        _ => Err(InvalidMember::shape(reader.at(name), expected)),
-    }
-}
-
 /// The key for the outcome of one request. It is never stored.
 pub struct OutcomeKey(SigningKey);
 
 impl OutcomeKey {
-    pub fn generate(random: &mut impl RandomSource) -> Result<Self, Error> {
+    pub fn generate(random: &mut impl RandomSource) -> Result<Self> {
         Ok(Self(SigningKey::from_bytes(&*draw(random)?)))
     }
 
@@ -203,7 +176,7 @@ impl OutcomeKey {
     }
 
     /// Signs the statement; returns the DSSE envelope.
-    pub fn sign(&self, statement: &OutcomeStatement) -> Result<String, Error> {
+    pub fn sign(&self, statement: &OutcomeStatement) -> Result<String> {
         let payload = statement.to_text()?;
         let signature = self.0.sign(&signed_bytes(payload.as_bytes())).to_bytes();
         let envelope = json!({
@@ -215,36 +188,13 @@ impl OutcomeKey {
     }
 }
 
-impl fmt::Debug for OutcomeKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("OutcomeKey(redacted)")
-    }
-}
+redacted! { OutcomeKey = "OutcomeKey(redacted)" }
 
 /// DSSE's pre-authentication encoding.
 fn signed_bytes(payload: &[u8]) -> Vec<u8> {
     let (type_length, length) = (PAYLOAD_TYPE.len(), payload.len());
     let head = format!("DSSEv1 {type_length} {PAYLOAD_TYPE} {length} ");
     [head.as_bytes(), payload].concat()
-}
-
-/// The key named in an artifact. `None` for a version that this program does not know.
-pub(super) fn read_key(
-    extensions: Option<&JsonNode<'_>>,
-) -> Result<Option<PublicKey>, InvalidMember> {
-    let pointer = "/extensions/countersign.outcome";
-    let Some(named) = extension(extensions, OUTCOME)? else {
-        return Ok(None);
-    };
-    let mut named = MemberReader::new(named, pointer)?;
-    if named.required("v", "1")?.value != json::JsonValue::Number(1.0) {
-        return Ok(None);
-    }
-    let bytes = encoding::decode_array::<32>("the key of the outcome", named.str("key")?);
-    named.finish()?;
-    let key = bytes.ok().and_then(|bytes| PublicKey::from_bytes(&bytes));
-    let expected = || InvalidMember::shape(format!("{pointer}/key"), "an Ed25519 key in base64url");
-    key.map(Some).ok_or_else(expected)
 }
 
 /// Verifies an envelope as the gateway serves it: the enforcer that sealed `artifact` signed it, and about this decision.
@@ -254,10 +204,10 @@ pub fn verify_outcome(
     tenant: &TenantId,
     enforcer: &EnforcerId,
     decision: &JsonNode<'_>,
-) -> Result<OutcomeStatement, Error> {
+) -> Result<OutcomeStatement> {
     let key = artifact.outcome_key().ok_or(Error::NoOutcomeKey)?;
     let node = parse(ENVELOPE, envelope.as_bytes())?;
-    let (payload, signature) = read_envelope(&node).map_err(member(ENVELOPE))?;
+    let (payload, signature) = read_envelope(&node)?;
     if !key.verifies(&signed_bytes(&payload), &signature) {
         return Err(Error::OutcomeSignature);
     }
@@ -278,20 +228,16 @@ pub fn verify_outcome(
     }
 }
 
-fn read_envelope(node: &JsonNode<'_>) -> Result<(Vec<u8>, Signature), InvalidMember> {
-    let mut envelope = MemberReader::new(node, "")?;
+fn read_envelope(node: &JsonNode<'_>) -> ReadResult<(Vec<u8>, Signature)> {
+    let mut envelope = MemberReader::named(ENVELOPE, node)?;
     envelope.constant("payloadType", PAYLOAD_TYPE)?;
     let payload = STANDARD.decode(envelope.bounded_str("payload", 1, MAX_PAYLOAD_CHARS)?);
-    let payload = payload.map_err(|_| InvalidMember::shape("/payload", "base64"))?;
-    let [signature] = array(&mut envelope, "signatures", "one signature")? else {
-        return Err(InvalidMember::shape("/signatures", "one signature"));
-    };
-    let mut signature = MemberReader::new(signature, "/signatures/0")?;
+    let payload = payload.map_err(|_| envelope.refusal("payload", "base64"))?;
+    let mut signature = envelope.only_item("signatures", "one signature")?;
     let bytes = STANDARD.decode(signature.str("sig")?).ok();
     let read = bytes.and_then(|bytes| Signature::from_bytes(&bytes));
     signature.finish()?;
     envelope.finish()?;
-    let read =
-        read.ok_or_else(|| InvalidMember::shape("/signatures/0/sig", "64 bytes in base64"))?;
+    let read = read.ok_or_else(|| signature.refusal("sig", "64 bytes in base64"))?;
     Ok((payload, read))
 }

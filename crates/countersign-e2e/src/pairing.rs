@@ -3,16 +3,15 @@
 
 use serde_json::json;
 
-use super::bundle::{DeviceBundle, EnforcerBundle};
+use super::bundle::{DEVICE, DeviceBundle, EnforcerBundle};
 use super::comparison::{ComparisonDigits, DigitComparison};
-use super::encoding::{self, canonical_text, member, parse_canonical, read_version};
-use super::error::Error;
+use super::encoding::{self, canonical_text, parse_canonical, versioned};
+use super::error::{Error, Result};
 use super::keys::EncryptionKey;
 use super::link::{Fingerprint, PairingSecret};
 use super::random::{RandomSource, draw};
 use countersign_protocol::id::{ApproverId, EnforcerId};
 use countersign_protocol::pairing::Nonce;
-use countersign_protocol::reader::MemberReader;
 
 const ANSWER: &str = "the approver's bundle";
 const PROOF_PURPOSE: &str = "countersign pairing v1";
@@ -26,7 +25,7 @@ pub struct PairingAnswer {
 }
 
 impl PairingAnswer {
-    fn new(bundle: &DeviceBundle, random: &mut impl RandomSource) -> Result<Self, Error> {
+    fn new(bundle: &DeviceBundle, random: &mut impl RandomSource) -> Result<Self> {
         Ok(Self {
             bundle: bundle.clone(),
             random: *draw(random)?,
@@ -34,15 +33,16 @@ impl PairingAnswer {
         })
     }
 
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self> {
         let bytes = encoding::decode(ANSWER, text)?;
         let node = parse_canonical(ANSWER, &bytes)?;
-        let mut reader = MemberReader::new(&node, "").map_err(member(ANSWER))?;
-        read_version(&mut reader, ANSWER)?;
+        let mut reader = versioned(ANSWER, &node)?;
+        reader.rename(DEVICE);
         let bundle = DeviceBundle::read(&mut reader)?;
-        let random = reader.str("random").map_err(member(ANSWER))?;
-        let proof = reader.optional_str("proof").map_err(member(ANSWER))?;
-        reader.finish().map_err(member(ANSWER))?;
+        reader.rename(ANSWER);
+        let random = reader.str("random")?;
+        let proof = reader.optional_str("proof")?;
+        reader.finish()?;
         let what = "the approver's proof";
         let proof = proof.map(|text| encoding::decode_array(what, text));
         Ok(Self {
@@ -52,11 +52,11 @@ impl PairingAnswer {
         })
     }
 
-    pub fn to_text(&self) -> Result<String, Error> {
+    pub fn to_text(&self) -> Result<String> {
         self.spell(self.proof.as_ref())
     }
 
-    fn spell(&self, proof: Option<&[u8; 32]>) -> Result<String, Error> {
+    fn spell(&self, proof: Option<&[u8; 32]>) -> Result<String> {
         let mut members = self.bundle.members();
         members["random"] = encoding::encode(&self.random).into();
         if let Some(proof) = proof {
@@ -73,7 +73,7 @@ fn transcript(
     nonce: &Nonce,
     approver: &ApproverId,
     answer: &PairingAnswer,
-) -> Result<String, Error> {
+) -> Result<String> {
     let members = json!({
         "nonce": nonce.as_str(),
         "approverId": approver.as_str(),
@@ -92,7 +92,7 @@ fn provable(transcript: &str) -> Vec<u8> {
 pub struct AuthenticOffer(EnforcerBundle);
 
 impl AuthenticOffer {
-    pub fn check(offer: EnforcerBundle, fingerprint: &Fingerprint) -> Result<Self, Error> {
+    pub fn check(offer: EnforcerBundle, fingerprint: &Fingerprint) -> Result<Self> {
         if Fingerprint::of(&offer)?.equals(fingerprint) {
             Ok(Self(offer))
         } else {
@@ -138,12 +138,9 @@ pub struct PinnedDevice {
 }
 
 impl PinnedDevice {
-    pub fn approver(&self) -> &ApproverId {
-        &self.approver
-    }
-
-    pub fn bundle(&self) -> &DeviceBundle {
-        &self.bundle
+    getters! {
+        pub ref approver: ApproverId;
+        pub ref bundle: DeviceBundle;
     }
 }
 
@@ -155,7 +152,7 @@ pub fn answer_by_link(
     approver: &ApproverId,
     bundle: &DeviceBundle,
     random: &mut impl RandomSource,
-) -> Result<(PairingAnswer, PinnedEnforcer), Error> {
+) -> Result<(PairingAnswer, PinnedEnforcer)> {
     let mut answer = PairingAnswer::new(bundle, random)?;
     let transcript = transcript(&offer.0, nonce, approver, &answer)?;
     answer.proof = Some(secret.prove(&provable(&transcript)));
@@ -169,7 +166,7 @@ pub fn answer_by_code(
     approver: &ApproverId,
     bundle: &DeviceBundle,
     random: &mut impl RandomSource,
-) -> Result<(PairingAnswer, DigitComparison<PinnedEnforcer>), Error> {
+) -> Result<(PairingAnswer, DigitComparison<PinnedEnforcer>)> {
     let answer = PairingAnswer::new(bundle, random)?;
     let transcript = transcript(offer, nonce, approver, &answer)?;
     let digits = ComparisonDigits::of(&transcript, nonce);
@@ -193,7 +190,7 @@ pub fn receive_answer(
     nonce: &Nonce,
     approver: &ApproverId,
     answer: PairingAnswer,
-) -> Result<ReceivedAnswer, Error> {
+) -> Result<ReceivedAnswer> {
     let transcript = transcript(offer, nonce, approver, &answer)?;
     let pinned = PinnedDevice {
         approver: approver.clone(),

@@ -6,9 +6,9 @@ use std::fmt;
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::bundle::DeviceId;
-use super::encoding::{self, agree, hash_without, member, parse_canonical};
-use super::error::Error;
+use super::device_id::DeviceId;
+use super::encoding::{self, agree, hash_without, parse_canonical};
+use super::error::{Error, Result};
 use super::keys::{DeviceKeys, EnforcerKeys};
 use super::pairing::PinnedEnforcer;
 use super::random::RandomSource;
@@ -18,7 +18,7 @@ use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{ApproverId, EnforcerId, RequestId, is_uuid_or_ulid};
 use countersign_protocol::json::JsonNode;
 use countersign_protocol::prompt::{MAX_REPO_CHARS, TARGETS};
-use countersign_protocol::reader::{InvalidMember, MemberReader};
+use countersign_protocol::reader::{MemberReader, ReadResult};
 use countersign_protocol::timestamp::Timestamp;
 
 const PROMPT: &str = "the prompt";
@@ -38,13 +38,13 @@ pub struct PlainPrompt {
 
 impl PlainPrompt {
     /// From the prompt's JSON without `promptHash`, in any spelling. Adds the salt and the hash.
-    pub fn complete(text: &str, random: &mut impl RandomSource) -> Result<Self, Error> {
+    pub fn complete(text: &str, random: &mut impl RandomSource) -> Result<Self> {
         Self::parse(encoding::complete(PROMPT, text, "promptHash", random)?.as_bytes())
     }
 
-    pub fn parse(bytes: &[u8]) -> Result<Self, Error> {
+    pub fn parse(bytes: &[u8]) -> Result<Self> {
         let node = parse_canonical(PROMPT, bytes)?;
-        let prompt = Self::read(&node).map_err(member(PROMPT))?;
+        let prompt = Self::read(&node)?;
         if hash_without(PROMPT, &node, "promptHash")? == prompt.hash {
             Ok(prompt)
         } else {
@@ -52,11 +52,11 @@ impl PlainPrompt {
         }
     }
 
-    fn read(node: &JsonNode<'_>) -> Result<Self, InvalidMember> {
-        let mut body = MemberReader::new(node, "")?;
+    fn read(node: &JsonNode<'_>) -> ReadResult<Self> {
+        let mut body = MemberReader::named(PROMPT, node)?;
         let request_id: RequestId = body.id("requestId")?;
         if !is_uuid_or_ulid(request_id.as_str()) {
-            return Err(InvalidMember::shape("/requestId", "a UUID or ULID"));
+            return Err(body.refusal("requestId", "a UUID or ULID"));
         }
         let session_id = body.optional_str("sessionId")?.map(str::to_owned);
         body.optional_bounded_str("repoRef", MAX_REPO_CHARS)?;
@@ -65,8 +65,7 @@ impl PlainPrompt {
         body.optional_nested("metadata")?;
         body.optional_nested("extensions")?;
         body.constant("promptHashAlg", "SHA-256")?;
-        let words = body.str("text")?;
-        body.check_nonempty("text", words)?;
+        let words = body.nonempty_str("text")?;
         let prompt = Self {
             request_id,
             session_id,
@@ -89,28 +88,16 @@ impl PlainPrompt {
         self.session_id.as_deref()
     }
 
-    /// By the sender's clock.
-    pub fn created_at(&self) -> Timestamp {
-        self.created_at
-    }
-
-    /// Where in the agent's interface it goes.
-    pub fn target(&self) -> &'static str {
-        self.target
-    }
-
-    /// What the person wrote.
-    pub fn words(&self) -> &str {
-        &self.words
-    }
-
-    pub fn hash(&self) -> Sha256Hex {
-        self.hash
-    }
-
-    /// The canonical text, hash included.
-    pub fn text(&self) -> &str {
-        &self.text
+    getters! {
+        /// By the sender's clock.
+        pub copy created_at: Timestamp;
+        /// Where in the agent's interface it goes.
+        pub copy target: &'static str;
+        /// What the person wrote.
+        pub ref words: str;
+        pub copy hash: Sha256Hex;
+        /// The canonical text, hash included.
+        pub ref text: str;
     }
 
     /// What travels beside the ciphertext.
@@ -159,7 +146,7 @@ pub fn seal_prompt(
     enforcer: &PinnedEnforcer,
     prompt: &PlainPrompt,
     random: &mut impl RandomSource,
-) -> Result<Ciphertext, Error> {
+) -> Result<Ciphertext> {
     let sender = keys.id();
     let enforcer_id = enforcer.id().clone();
     let context = prompt.context(approver_id.clone(), enforcer_id);
@@ -187,7 +174,7 @@ pub fn open_prompt(
     trust: &DeviceTrust,
     context: &PromptContext,
     ciphertext: &Ciphertext,
-) -> Result<OpenedPrompt, Error> {
+) -> Result<OpenedPrompt> {
     agree(context.enforcer_id == *enforcer_id, "enforcerId")?;
     agree(context.approver_id == *trust.approver(), "approverId")?;
     let sender = ciphertext.sender().ok_or(Error::NotARecipient)?;

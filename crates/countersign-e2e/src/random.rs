@@ -5,22 +5,20 @@ use std::convert::Infallible;
 use hpke::rand_core::{TryCryptoRng, TryRng};
 use zeroize::{Zeroize as _, Zeroizing};
 
-use super::error::Error;
+use super::error::Result;
 
 /// Fills a buffer with unpredictable bytes, or fails. A failure ends the operation, which never goes on with zeros.
 pub trait RandomSource {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error>;
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<()>;
 }
 
-impl<F: FnMut(&mut [u8]) -> Result<(), Error>> RandomSource for F {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+impl<F: FnMut(&mut [u8]) -> Result<()>> RandomSource for F {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<()> {
         self(bytes)
     }
 }
 
-pub(super) fn draw<const N: usize>(
-    random: &mut impl RandomSource,
-) -> Result<Zeroizing<[u8; N]>, Error> {
+pub(super) fn draw<const N: usize>(random: &mut impl RandomSource) -> Result<Zeroizing<[u8; N]>> {
     let mut bytes = Zeroizing::new([0; N]);
     random.fill(bytes.as_mut_slice())?;
     Ok(bytes)
@@ -35,7 +33,7 @@ pub(super) struct EphemeralSeed {
 }
 
 impl EphemeralSeed {
-    pub(super) fn draw(random: &mut impl RandomSource) -> Result<Self, Error> {
+    pub(super) fn draw(random: &mut impl RandomSource) -> Result<Self> {
         Ok(Self {
             bytes: draw(random)?,
             used: false,

@@ -14,13 +14,13 @@ use hpke::{Deserializable as _, OpModeR, OpModeS, Serializable as _};
 use serde_json::json;
 use zeroize::Zeroizing;
 
-use super::bundle::DeviceId;
-use super::encoding::{self, canonical_text, member};
-use super::error::Error;
+use super::device_id::DeviceId;
+use super::encoding::{self, canonical_text};
+use super::error::{Error, Result};
 use super::keys::{DecryptionKey, EncryptionKey};
 use super::random::{EphemeralSeed, RandomSource, draw};
-use countersign_protocol::json::{JsonNode, JsonValue};
-use countersign_protocol::reader::{InvalidMember, MemberReader};
+use countersign_protocol::json::JsonNode;
+use countersign_protocol::reader::MemberReader;
 
 /// More do not fit beside the content within the gateway's limit for a body.
 pub const MAX_RECIPIENTS: usize = 256;
@@ -79,28 +79,18 @@ pub struct Ciphertext {
 }
 
 impl Ciphertext {
-    pub fn parse(purpose: SealPurpose, node: &JsonNode<'_>) -> Result<Self, Error> {
-        let mut reader = MemberReader::new(node, "").map_err(member(CIPHERTEXT))?;
-        let mut text = |name| reader.str(name).map_err(member(CIPHERTEXT));
-        let known = [("alg", ALGORITHM), ("enc", CONTENT_ALGORITHM)];
-        for (name, only) in known {
-            if text(name)? != only {
-                let invalid = InvalidMember::unsupported(format!("/{name}"), only);
-                return Err(member(CIPHERTEXT)(invalid));
-            }
-        }
+    pub fn parse(purpose: SealPurpose, node: &JsonNode<'_>) -> Result<Self> {
+        let mut reader = MemberReader::named(CIPHERTEXT, node)?;
+        reader.constant("alg", ALGORITHM)?;
+        reader.constant("enc", CONTENT_ALGORITHM)?;
         let sender = match purpose {
-            SealPurpose::Prompt => Some(DeviceId::parse(text("sender")?)?),
+            SealPurpose::Prompt => Some(DeviceId::parse(reader.str("sender")?)?),
             SealPurpose::Artifact | SealPurpose::Hints => None,
         };
-        let nonce = encoding::decode_array("the ciphertext's nonce", text("nonce")?)?;
-        let data = encoding::decode("the ciphertext's data", text("data")?)?;
-        let list = reader.required("recipients", "an array");
-        let JsonValue::Array(list) = &list.map_err(member(CIPHERTEXT))?.value else {
-            let invalid = InvalidMember::shape("/recipients", "an array");
-            return Err(member(CIPHERTEXT)(invalid));
-        };
-        reader.finish().map_err(member(CIPHERTEXT))?;
+        let nonce = encoding::decode_array("the ciphertext's nonce", reader.str("nonce")?)?;
+        let data = encoding::decode("the ciphertext's data", reader.str("data")?)?;
+        let list = reader.array("recipients", "an array")?;
+        reader.finish()?;
         if list.is_empty() {
             return Err(Error::NotARecipient);
         }
@@ -108,8 +98,9 @@ impl Ciphertext {
             let limit = MAX_RECIPIENTS;
             return Err(Error::TooManyRecipients { limit });
         }
-        let recipients = list.iter().map(|node| WrappedKey::parse(purpose, node));
-        let recipients: Vec<_> = recipients.collect::<Result<_, Error>>()?;
+        let wrapped = |node| WrappedKey::read(purpose, reader.item("recipients", node)?);
+        let recipients = list.iter().map(wrapped);
+        let recipients: Vec<_> = recipients.collect::<Result<_>>()?;
         let mut names = BTreeSet::new();
         if !recipients.iter().all(|it| names.insert(&it.recipient)) {
             return Err(Error::RepeatedRecipient);
@@ -124,7 +115,7 @@ impl Ciphertext {
     }
 
     /// As canonical JSON.
-    pub fn to_text(&self) -> Result<String, Error> {
+    pub fn to_text(&self) -> Result<String> {
         canonical_text(CIPHERTEXT, &self.to_json())
     }
 
@@ -148,15 +139,14 @@ impl Ciphertext {
 }
 
 impl WrappedKey {
-    fn parse(purpose: SealPurpose, node: &JsonNode<'_>) -> Result<Self, Error> {
-        let mut reader = MemberReader::new(node, "/recipients").map_err(member(CIPHERTEXT))?;
-        let mut text = |name| reader.str(name).map_err(member(CIPHERTEXT));
+    fn read(purpose: SealPurpose, mut reader: MemberReader<'_, '_>) -> Result<Self> {
+        let mut text = |name| reader.str(name);
         let wrapped = Self {
             recipient: text(purpose.recipient())?.to_owned(),
             encapsulated: encoding::decode_array("an encapsulated key", text("encapsulated")?)?,
             key: encoding::decode_array("an encrypted content key", text("key")?)?,
         };
-        reader.finish().map_err(member(CIPHERTEXT))?;
+        reader.finish()?;
         Ok(wrapped)
     }
 }
@@ -177,7 +167,7 @@ fn content_data(
     purpose: SealPurpose,
     context: &serde_json::Value,
     recipients: &[WrappedKey],
-) -> Result<String, Error> {
+) -> Result<String> {
     let mut members = context.clone();
     members["recipients"] = recipients_json(purpose, recipients);
     canonical_text(CIPHERTEXT, &members)
@@ -191,7 +181,7 @@ pub(super) fn seal(
     context: &serde_json::Value,
     plaintext: &[u8],
     random: &mut impl RandomSource,
-) -> Result<Ciphertext, Error> {
+) -> Result<Ciphertext> {
     if recipients.is_empty() {
         return Err(Error::NoRecipients);
     }
@@ -223,7 +213,7 @@ pub(super) fn seal(
             key: wrapped.try_into().map_err(|_| Error::Encryption)?,
         })
     };
-    let recipients: Vec<_> = recipients.iter().map(wrap).collect::<Result<_, Error>>()?;
+    let recipients: Vec<_> = recipients.iter().map(wrap).collect::<Result<_>>()?;
     let content_data = content_data(purpose, context, &recipients)?;
     let payload = Payload {
         msg: plaintext,
@@ -247,7 +237,7 @@ pub(super) fn open(
     own: &DecryptionKey,
     sender: &EncryptionKey,
     context: &serde_json::Value,
-) -> Result<Zeroizing<Vec<u8>>, Error> {
+) -> Result<Zeroizing<Vec<u8>>> {
     let purpose = ciphertext.purpose;
     let mut recipients = ciphertext.recipients.iter();
     let wrapped = recipients.find(|wrapped| wrapped.recipient == own_name);

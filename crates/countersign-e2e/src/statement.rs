@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::bundle::{DeviceBundle, DeviceId};
-use super::encoding::{self, canonical_text, member, parse, read_version};
-use super::error::Error;
+use super::bundle::DeviceBundle;
+use super::device_id::{DeviceId, MAX_DEVICES};
+use super::encoding::{self, canonical_text, parse, versioned};
+use super::error::{Error, Result};
 use super::keys::DeviceKeys;
-use super::trust::MAX_DEVICES;
 use countersign_protocol::canonical::canonical;
 use countersign_protocol::id::{ApproverId, TenantId};
-use countersign_protocol::json::{self, JsonNode};
-use countersign_protocol::reader::{InvalidMember, MemberReader};
+use countersign_protocol::json::JsonNode;
+use countersign_protocol::reader::MemberReader;
 use countersign_protocol::signature::{PublicKey, Signature};
 use countersign_protocol::timestamp::Timestamp;
 
@@ -50,7 +50,7 @@ impl DeviceStatement {
         change: &StatementChange,
         at: Timestamp,
         by: DeviceId,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let mut members = members(tenant, approver, at, by);
         match change {
             StatementChange::Add(bundle) => {
@@ -73,7 +73,7 @@ impl DeviceStatement {
         keeps: &BTreeSet<DeviceId>,
         at: Timestamp,
         by: DeviceId,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let mut members = members(tenant, approver, at, by);
         members["statement"] = REVOKE.into();
         members["deviceId"] = device.to_string().into();
@@ -82,73 +82,62 @@ impl DeviceStatement {
         Self::of_members(&members)
     }
 
-    fn of_members(members: &Value) -> Result<Self, Error> {
+    fn of_members(members: &Value) -> Result<Self> {
         let text = canonical_text(STATEMENT, members)?;
         Self::parse(&parse(STATEMENT, text.as_bytes())?)
     }
 
-    pub fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
-        let mut reader = MemberReader::new(node, "").map_err(member(STATEMENT))?;
-        read_version(&mut reader, STATEMENT)?;
-        let kind = reader.one_of("statement", &[ADD, REVOKE]);
-        let (change, keeps) = if kind.map_err(member(STATEMENT))? == ADD {
-            let bundle = reader.str("bundle").map_err(member(STATEMENT))?;
+    pub fn parse(node: &JsonNode<'_>) -> Result<Self> {
+        let mut reader = versioned(STATEMENT, node)?;
+        let (change, keeps) = if reader.one_of("statement", &[ADD, REVOKE])? == ADD {
+            let bundle = reader.str("bundle")?;
             (
                 StatementChange::Add(Box::new(DeviceBundle::parse(bundle)?)),
                 None,
             )
         } else {
-            let device = reader.str("deviceId").map_err(member(STATEMENT))?;
-            let keeps = reader.optional("keeps").map(read_keeps).transpose();
-            let keeps = keeps.map_err(member(STATEMENT))?;
+            let device = reader.str("deviceId")?;
+            let keeps = reader.optional("keeps").map(|node| {
+                let expected = "at most 32 ids of devices, in order and none twice";
+                read_keeps(node).ok_or_else(|| reader.refusal("keeps", expected))
+            });
+            let keeps = keeps.transpose()?;
             (StatementChange::Revoke(DeviceId::parse(device)?), keeps)
         };
-        let by = reader.str("by").map_err(member(STATEMENT))?;
+        let by = reader.str("by")?;
         let statement = Self {
-            tenant: reader.id("tenantId").map_err(member(STATEMENT))?,
-            approver: reader.id("approverId").map_err(member(STATEMENT))?,
+            tenant: reader.id("tenantId")?,
+            approver: reader.id("approverId")?,
             change,
             keeps,
-            at: reader.timestamp("at").map_err(member(STATEMENT))?,
+            at: reader.timestamp("at")?,
             by: DeviceId::parse(by)?,
             text: canonical(node),
         };
-        reader.finish().map_err(member(STATEMENT))?;
+        reader.finish()?;
         Ok(statement)
     }
 
     /// By the device in force, and by a new device to show that it has the keys of its bundle.
-    pub fn sign(&self, keys: &DeviceKeys) -> Result<Signature, Error> {
+    pub fn sign(&self, keys: &DeviceKeys) -> Result<Signature> {
         keys.sign(self.text.as_bytes())
     }
 
-    pub fn tenant(&self) -> &TenantId {
-        &self.tenant
-    }
-
-    pub fn approver(&self) -> &ApproverId {
-        &self.approver
-    }
-
-    pub fn change(&self) -> &StatementChange {
-        &self.change
+    getters! {
+        pub ref tenant: TenantId;
+        pub ref approver: ApproverId;
+        pub ref change: StatementChange;
     }
 
     pub fn keeps(&self) -> Option<&BTreeSet<DeviceId>> {
         self.keeps.as_ref()
     }
 
-    pub fn at(&self) -> Timestamp {
-        self.at
-    }
-
-    pub fn by(&self) -> DeviceId {
-        self.by
-    }
-
-    /// The canonical text.
-    pub fn text(&self) -> &str {
-        &self.text
+    getters! {
+        pub copy at: Timestamp;
+        pub copy by: DeviceId;
+        /// The canonical text.
+        pub ref text: str;
     }
 }
 
@@ -163,19 +152,13 @@ fn members(tenant: &TenantId, approver: &ApproverId, at: Timestamp, by: DeviceId
 }
 
 /// In the order of their ids and none twice, so that there is one spelling.
-fn read_keeps(node: &JsonNode<'_>) -> Result<BTreeSet<DeviceId>, InvalidMember> {
-    let read = || {
-        let json::JsonValue::Array(list) = &node.value else {
-            return None;
-        };
-        let ids = list.iter().map(|node| DeviceId::parse(node.as_str()?).ok());
-        let ids: Vec<_> = ids.take(MAX_DEVICES + 1).collect::<Option<_>>()?;
-        let texts: Vec<_> = list.iter().filter_map(JsonNode::as_str).collect();
-        let in_order = texts.windows(2).all(|pair| pair[0] < pair[1]);
-        (in_order && ids.len() <= MAX_DEVICES).then(|| ids.into_iter().collect())
-    };
-    let expected = format!("at most {MAX_DEVICES} ids of devices, in order and none twice");
-    read().ok_or_else(|| InvalidMember::shape("/keeps", expected))
+fn read_keeps(node: &JsonNode<'_>) -> Option<BTreeSet<DeviceId>> {
+    let list = node.as_array()?;
+    let ids = list.iter().map(|node| DeviceId::parse(node.as_str()?).ok());
+    let ids: Vec<_> = ids.take(MAX_DEVICES + 1).collect::<Option<_>>()?;
+    let texts = list.iter().map(JsonNode::as_str);
+    (texts.is_sorted_by(|a, b| a < b) && ids.len() <= MAX_DEVICES)
+        .then(|| ids.into_iter().collect())
 }
 
 /// A statement with signatures that nobody has verified yet.
@@ -200,12 +183,12 @@ impl SignedStatement {
         }
     }
 
-    pub fn parse(node: &JsonNode<'_>) -> Result<Self, Error> {
-        let mut reader = MemberReader::new(node, "").map_err(member(SIGNED))?;
-        let statement = reader.nested("statement").map_err(member(SIGNED))?;
-        let signature = reader.str("signature").map_err(member(SIGNED))?;
-        let possession = reader.optional_str("possession").map_err(member(SIGNED))?;
-        reader.finish().map_err(member(SIGNED))?;
+    pub fn parse(node: &JsonNode<'_>) -> Result<Self> {
+        let mut reader = MemberReader::named(SIGNED, node)?;
+        let statement = reader.nested("statement")?;
+        let signature = reader.str("signature")?;
+        let possession = reader.optional_str("possession")?;
+        reader.finish()?;
         Ok(Self {
             statement: DeviceStatement::parse(statement)?,
             signature: read_signature(signature)?,
@@ -241,7 +224,7 @@ impl SignedStatement {
     }
 }
 
-pub(super) fn read_signature(text: &str) -> Result<Signature, Error> {
+pub(super) fn read_signature(text: &str) -> Result<Signature> {
     let what = SIGNATURE;
     let bytes: [u8; 64] = encoding::decode_array(what, text)?;
     let expected = 64;

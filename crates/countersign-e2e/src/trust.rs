@@ -3,14 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::bundle::{DeviceBundle, DeviceId};
-use super::error::Error;
+use super::bundle::DeviceBundle;
+use super::device_id::{DeviceId, MAX_DEVICES};
+use super::error::{Error, Result};
 use super::pairing::PinnedDevice;
 use super::statement::{SignedStatement, StatementChange};
 use countersign_protocol::id::{ApproverId, TenantId};
-
-/// Most devices of an approver, so that a request can be encrypted to all of them within its size limit.
-pub const MAX_DEVICES: usize = 32;
 
 /// A device in force. Only `DeviceTrust` makes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,28 +86,16 @@ impl DeviceTrust {
         self
     }
 
-    pub fn tenant(&self) -> &TenantId {
-        &self.tenant
-    }
-
-    pub fn approver(&self) -> &ApproverId {
-        &self.approver
-    }
-
-    pub fn in_force(&self) -> &[TrustedDevice] {
-        &self.in_force
-    }
-
-    pub fn revoked(&self) -> &BTreeSet<DeviceId> {
-        &self.revoked
-    }
-
-    pub fn adders(&self) -> &BTreeMap<DeviceId, DeviceId> {
-        &self.adders
+    getters! {
+        pub ref tenant: TenantId;
+        pub ref approver: ApproverId;
+        pub ref in_force: [TrustedDevice];
+        pub ref revoked: BTreeSet<DeviceId>;
+        pub ref adders: BTreeMap<DeviceId, DeviceId>;
     }
 
     /// The device, if it is in force now.
-    pub fn device(&self, id: DeviceId) -> Result<&TrustedDevice, Error> {
+    pub fn device(&self, id: DeviceId) -> Result<&TrustedDevice> {
         if self.revoked.contains(&id) {
             return Err(Error::RevokedDevice(id));
         }
@@ -118,7 +104,7 @@ impl DeviceTrust {
     }
 
     /// Pins another device of the same approver, after pairing with it.
-    pub fn pin(&mut self, device: &PinnedDevice) -> Result<TrustUpdate, Error> {
+    pub fn pin(&mut self, device: &PinnedDevice) -> Result<TrustUpdate> {
         if *device.approver() != self.approver {
             return Err(Error::OtherApprover);
         }
@@ -129,7 +115,7 @@ impl DeviceTrust {
 
     /// Registers the first device an approver ever has, by its own statement. Only the gateway does this: to an enforcer a
     /// device that vouches for itself is unknown.
-    pub fn register_first(&mut self, signed: &SignedStatement) -> Result<TrustUpdate, Error> {
+    pub fn register_first(&mut self, signed: &SignedStatement) -> Result<TrustUpdate> {
         self.check_subject(signed)?;
         let statement = signed.statement();
         let StatementChange::Add(bundle) = statement.change() else {
@@ -145,7 +131,7 @@ impl DeviceTrust {
     }
 
     /// Follows one statement. It changes something only if a device in force signed it.
-    pub fn follow(&mut self, signed: &SignedStatement) -> Result<TrustUpdate, Error> {
+    pub fn follow(&mut self, signed: &SignedStatement) -> Result<TrustUpdate> {
         self.check_subject(signed)?;
         let statement = signed.statement();
         // A list is read again as a whole, and may begin with statements of devices that were revoked since.
@@ -183,7 +169,7 @@ impl DeviceTrust {
         }
     }
 
-    fn check_signer(&self, signed: &SignedStatement) -> Result<(), Error> {
+    fn check_signer(&self, signed: &SignedStatement) -> Result<()> {
         let signer = self.device(signed.statement().by())?;
         if signed.signed_by(signer.bundle().signing_key()) {
             Ok(())
@@ -253,7 +239,7 @@ impl DeviceTrust {
             .collect()
     }
 
-    fn check_subject(&self, signed: &SignedStatement) -> Result<(), Error> {
+    fn check_subject(&self, signed: &SignedStatement) -> Result<()> {
         let statement = signed.statement();
         if *statement.tenant() == self.tenant && *statement.approver() == self.approver {
             Ok(())
@@ -267,7 +253,7 @@ impl DeviceTrust {
         devices.any(|device| device.0.same_keys(bundle))
     }
 
-    fn add(&mut self, bundle: &DeviceBundle) -> Result<TrustUpdate, Error> {
+    fn add(&mut self, bundle: &DeviceBundle) -> Result<TrustUpdate> {
         let id = bundle.id();
         if self.revoked.contains(&id) {
             return Err(Error::RevokedDevice(id));

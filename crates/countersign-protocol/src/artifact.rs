@@ -3,11 +3,11 @@
 
 use super::canonical::{Sha256Hex, canonical_without};
 use super::envelope::IncomingEnvelope;
-use super::error::Error;
+use super::error::{Error, Result};
 use super::extensions::check_extensions;
 use super::id::{RequestId, TextId, is_uuid_or_ulid};
 use super::json::JsonNode;
-use super::reader::{InvalidMember, MemberReader};
+use super::reader::{InvalidMember, MemberReader, ReadResult};
 use super::routing::{RoutingMetadata, RoutingTarget};
 use super::timestamp::Timestamp;
 use super::words::words;
@@ -62,10 +62,7 @@ pub fn is_sealed(body: &JsonNode<'_>) -> bool {
         .is_some_and(|object| object.get("ciphertext").is_some())
 }
 
-pub fn parse(
-    envelope: &IncomingEnvelope<'_, '_>,
-    rules: &ArtifactRules,
-) -> Result<Submission, Error> {
+pub fn parse(envelope: &IncomingEnvelope<'_, '_>, rules: &ArtifactRules) -> Result<Submission> {
     let submission = if is_sealed(envelope.body) {
         parse_sealed(envelope, rules)?
     } else {
@@ -75,15 +72,12 @@ pub fn parse(
     Ok(submission)
 }
 
-fn parse_sealed(
-    envelope: &IncomingEnvelope<'_, '_>,
-    rules: &ArtifactRules,
-) -> Result<Submission, Error> {
+fn parse_sealed(envelope: &IncomingEnvelope<'_, '_>, rules: &ArtifactRules) -> Result<Submission> {
     let mut body = MemberReader::new(envelope.body, "/body")?;
     let artifact_type = body.bounded_str("artifactType", 1, MAX_WORD_CHARS)?;
     let artifact_hash = body.hash("artifactHash")?;
     let expires_at = body.timestamp("expiresAt")?;
-    let ciphertext = body.nested("ciphertext")?;
+    let ciphertext = body.inner("ciphertext")?;
     let metadata = body.optional_nested("metadata")?;
     if envelope.about_itself {
         body.id::<RequestId>("requestId")?;
@@ -95,7 +89,7 @@ fn parse_sealed(
         .collect();
     body.finish()?;
 
-    if check_ciphertext(ciphertext, "/body/ciphertext")?.len() > rules.max_payload {
+    if check_ciphertext(ciphertext)?.len() > rules.max_payload {
         return Err(Error::PayloadTooLarge {
             pointer: "/body/ciphertext/data",
             limit: rules.max_payload,
@@ -103,10 +97,8 @@ fn parse_sealed(
     }
     check_lifetime(expires_at, rules)?;
 
-    let metadata = metadata
-        .map(|node| RoutingMetadata::parse(node, "/body/metadata"))
-        .transpose()?
-        .unwrap_or_default();
+    let metadata = metadata.map(|node| RoutingMetadata::parse(node, "/body/metadata"));
+    let metadata = metadata.transpose()?.unwrap_or_default();
     if let Some(rest) = &metadata.forwarded {
         stored.push(format!("\"metadata\":{rest}"));
     }
@@ -124,11 +116,7 @@ fn parse_sealed(
 }
 
 /// Checks a ciphertext and returns its data. Further members are not checked.
-pub(super) fn check_ciphertext<'n>(
-    node: &'n JsonNode<'_>,
-    pointer: &str,
-) -> Result<&'n str, InvalidMember> {
-    let mut sealed = MemberReader::new(node, pointer)?;
+pub(super) fn check_ciphertext<'n>(mut sealed: MemberReader<'n, '_>) -> ReadResult<&'n str> {
     sealed.str("alg")?;
     for name in ["nonce", "tag", "aad"] {
         sealed.optional_str(name)?;
@@ -136,10 +124,7 @@ pub(super) fn check_ciphertext<'n>(
     sealed.str("data")
 }
 
-fn parse_open(
-    envelope: &IncomingEnvelope<'_, '_>,
-    rules: &ArtifactRules,
-) -> Result<Submission, Error> {
+fn parse_open(envelope: &IncomingEnvelope<'_, '_>, rules: &ArtifactRules) -> Result<Submission> {
     let (artifact, payload_bytes) = read_open(envelope, rules).map_err(Error::InvalidArtifact)?;
     if payload_bytes > rules.max_payload {
         return Err(Error::PayloadTooLarge {
@@ -164,24 +149,22 @@ fn parse_open(
 fn read_open(
     envelope: &IncomingEnvelope<'_, '_>,
     rules: &ArtifactRules,
-) -> Result<(Submission, usize), InvalidMember> {
+) -> ReadResult<(Submission, usize)> {
     let mut body = MemberReader::new(envelope.body, "/body")?;
     if body.object().get("requestId").is_none() && body.object().get("payload").is_none() {
         // Neither form; most likely a sealed artifact without its ciphertext.
-        return Err(InvalidMember::shape(
-            "/body/ciphertext",
-            "an object (a sealed artifact), or the members of an open one",
-        ));
+        let expected = "an object (a sealed artifact), or the members of an open one";
+        return Err(body.refusal("ciphertext", expected));
     }
     let request_id = body.str("requestId")?;
     let session_id = body.optional_str("sessionId")?;
     for (name, id) in [("requestId", Some(request_id)), ("sessionId", session_id)] {
         if id.is_some_and(|id| !is_uuid_or_ulid(id)) {
-            return Err(InvalidMember::shape(body.at(name), "a UUID or ULID"));
+            return Err(body.refusal(name, "a UUID or ULID"));
         }
     }
-    let request_id = RequestId::parse(request_id)
-        .ok_or_else(|| InvalidMember::shape("/body/requestId", "a UUID or ULID"))?;
+    let request_id =
+        RequestId::parse(request_id).ok_or_else(|| body.refusal("requestId", "a UUID or ULID"))?;
     let artifact_type = body.one_of("artifactType", &ARTIFACT_TYPES)?;
     let repo_ref = body.bounded_str("repoRef", 0, MAX_WORD_CHARS)?.to_owned();
     body.optional_str("baseRevision")?;
@@ -192,8 +175,8 @@ fn read_open(
     body.constant("artifactHashAlg", "SHA-256")?;
     let artifact_hash = body.hash("artifactHash")?;
     body.optional_nested("metadata")?;
-    if let Some(extensions) = body.optional_nested("extensions")? {
-        check_extensions(extensions, &rules.requested_actions)?;
+    if let Some(extensions) = body.optional_inner("extensions")? {
+        check_extensions(&extensions, &rules.requested_actions)?;
     }
     body.finish()?;
     let approver = envelope.recipient.approver_id.clone();
@@ -211,7 +194,7 @@ fn read_open(
     Ok((artifact, payload_bytes))
 }
 
-fn check_lifetime(expires_at: Timestamp, rules: &ArtifactRules) -> Result<(), InvalidMember> {
+fn check_lifetime(expires_at: Timestamp, rules: &ArtifactRules) -> ReadResult<()> {
     if expires_at <= rules.latest_expiry {
         return Ok(());
     }

@@ -2,10 +2,9 @@
 //! `gateway`.
 
 use base64::Engine as _;
-use base64::engine::DecodePaddingMode;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
 use super::id::{CredentialId, TextId as _};
+use super::lenient::BASE64;
 use super::words::words;
 
 pub const KEY_PREFIX: &str = "csk_";
@@ -26,12 +25,6 @@ words! {
 
 /// Length of every secret: 32 bytes in base64url.
 const SECRET_CHARS: usize = 43;
-
-/// Padding is optional, as clients differ in it.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
-    &base64::alphabet::STANDARD,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
 
 /// An API key, `csk_<id>_<secret>`. The secret must not be printed.
 pub struct ApiKey<'a> {
@@ -75,7 +68,7 @@ pub struct UserPassword(String);
 
 impl UserPassword {
     pub fn decode(encoded: &str) -> Option<Self> {
-        let bytes = LENIENT.decode(encoded).ok()?;
+        let bytes = BASE64.decode(encoded).ok()?;
         String::from_utf8(bytes).ok().map(Self)
     }
 

@@ -2,9 +2,9 @@
 
 use super::canonical::{Sha256Hex, canonical_without};
 use super::envelope::IncomingEnvelope;
-use super::error::Error;
+use super::error::{Error, Result};
 use super::id::{RequestId, SignerKeyId};
-use super::reader::{InvalidMember, MemberReader};
+use super::reader::{MemberReader, ReadResult};
 use super::signature::{PublicKey, Signature};
 use super::timestamp::Timestamp;
 use super::words::words;
@@ -15,12 +15,15 @@ pub const MAX_NONCE_CHARS: usize = 512;
 /// Longest nonce that is remembered as it is, in bytes; a longer one as its hash, so that it fits into an index.
 const MAX_COUNTED_BYTES: usize = 64;
 
-pub const SCOPES: [&str; 3] = ["once", "timebox", "session"];
-
 words! {
     Verdict {
         Approve = "approve",
         Reject = "reject",
+    }
+    DecisionScope {
+        Once = "once",
+        Timebox = "timebox",
+        Session = "session",
     }
 }
 
@@ -50,7 +53,7 @@ pub struct Decision {
 }
 
 impl Decision {
-    pub fn parse(envelope: &IncomingEnvelope<'_, '_>) -> Result<Self, InvalidMember> {
+    pub fn parse(envelope: &IncomingEnvelope<'_, '_>) -> ReadResult<Self> {
         let mut body = MemberReader::new(envelope.body, "/body")?;
         let full = body.object().get("sigAlg").is_some();
         let mut repo_ref = None;
@@ -62,7 +65,7 @@ impl Decision {
         if full {
             body.constant("artifactHashAlg", "SHA-256")?;
             repo_ref = Some(body.str("repoRef")?.to_owned());
-            body.one_of("scope", &SCOPES)?;
+            body.word::<DecisionScope>("scope")?;
             let at = body.timestamp("expiresAt")?;
             envelope.expect_expiry(at)?;
             expires_at = Some(at);
@@ -70,16 +73,13 @@ impl Decision {
             body.optional_nested("policyHints")?;
         } else {
             body.optional_str("reason")?;
-            if body.optional_str("decisionHash")?.is_some() {
-                body.hash("decisionHash")?;
-            }
+            body.optional_hash("decisionHash")?;
         }
         let artifact_hash = body.hash("artifactHash")?;
-        let verdict = body.word("decision", Verdict::ALL, Verdict::as_str)?;
+        let verdict = body.word("decision")?;
         let signer_key_id = body.id("signerKeyId")?;
         let nonce = body.bounded_str("nonce", 1, MAX_NONCE_CHARS)?.to_owned();
-        let signature = Signature::parse(body.str("signature")?)
-            .ok_or_else(|| InvalidMember::shape("/body/signature", "64 bytes in base64url"))?;
+        let signature = body.signature("signature")?;
         let signable = canonical_without(body.object(), "signature");
         body.finish()?;
         Ok(Self {
@@ -191,7 +191,7 @@ pub fn judge_signature(
     keys: &[SigningKey],
     verify: Verify,
     now: Timestamp,
-) -> Result<SignatureTrust, Error> {
+) -> Result<SignatureTrust> {
     match verify {
         Verify::Off => return Ok(SignatureTrust::Unchecked),
         Verify::Registered if keys.is_empty() => return Ok(SignatureTrust::Unregistered),

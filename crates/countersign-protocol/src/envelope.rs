@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use super::id::{ApproverId, EnforcerId, MessageId, RequestId};
 use super::json::JsonNode;
-use super::reader::{InvalidMember, MemberReader};
+use super::reader::{InvalidMember, MemberReader, NONEMPTY_EXPECTED, ReadResult, nonempty};
 use super::timestamp::Timestamp;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -43,26 +43,24 @@ pub struct IncomingEnvelope<'n, 'a> {
 }
 
 impl<'n, 'a> IncomingEnvelope<'n, 'a> {
-    pub fn parse(node: &'n JsonNode<'a>, msg_type: &'static str) -> Result<Self, InvalidMember> {
+    pub fn parse(node: &'n JsonNode<'a>, msg_type: &'static str) -> ReadResult<Self> {
         Self::parse_one_of(node, &[msg_type]).map(|(_, envelope)| envelope)
     }
 
     pub fn parse_one_of(
         node: &'n JsonNode<'a>,
         allowed: &[&'static str],
-    ) -> Result<(&'static str, Self), InvalidMember> {
+    ) -> ReadResult<(&'static str, Self)> {
         let mut reader = MemberReader::new(node, "")?;
-        if let Some(id) = reader.optional_str("msgId")? {
-            reader.check_nonempty("msgId", id)?;
-        }
+        reader.optional_parsed("msgId", NONEMPTY_EXPECTED, nonempty)?;
         let msg_type = reader.one_of("msgType", allowed)?;
         let envelope = Self {
             request_id: reader.id("requestId")?,
             created_at: reader.timestamp("createdAt")?,
             expires_at: reader.optional_timestamp("expiresAt")?,
-            sender: parse_sender(reader.nested("sender")?)?,
-            recipient: match reader.optional_nested("recipient")? {
-                Some(node) => parse_recipient(node)?,
+            sender: parse_sender(reader.inner("sender")?)?,
+            recipient: match reader.optional_inner("recipient")? {
+                Some(recipient) => parse_recipient(recipient)?,
                 None => EnvelopeRecipient::default(),
             },
             trace: reader.optional_nested("trace")?.map(|node| node.raw),
@@ -74,7 +72,7 @@ impl<'n, 'a> IncomingEnvelope<'n, 'a> {
     }
 
     /// Checks that the envelope names the same exchange as the path or body.
-    pub fn expect_request(&self, request_id: &RequestId) -> Result<(), InvalidMember> {
+    pub fn expect_request(&self, request_id: &RequestId) -> ReadResult<()> {
         if self.request_id == *request_id {
             return Ok(());
         }
@@ -83,7 +81,7 @@ impl<'n, 'a> IncomingEnvelope<'n, 'a> {
     }
 
     /// Checks that an `expiresAt` on the envelope is the body's.
-    pub fn expect_expiry(&self, expires_at: Timestamp) -> Result<(), InvalidMember> {
+    pub fn expect_expiry(&self, expires_at: Timestamp) -> ReadResult<()> {
         match self.expires_at {
             Some(at) if at != expires_at => Err(InvalidMember::shape(
                 "/expiresAt",
@@ -94,8 +92,7 @@ impl<'n, 'a> IncomingEnvelope<'n, 'a> {
     }
 }
 
-fn parse_sender(node: &JsonNode<'_>) -> Result<EnvelopeSender, InvalidMember> {
-    let mut reader = MemberReader::new(node, "/sender")?;
+fn parse_sender(mut reader: MemberReader<'_, '_>) -> ReadResult<EnvelopeSender> {
     let sender = EnvelopeSender {
         enforcer_id: reader.optional_id("enforcerId")?,
         approver_id: reader.optional_id("approverId")?,
@@ -105,8 +102,7 @@ fn parse_sender(node: &JsonNode<'_>) -> Result<EnvelopeSender, InvalidMember> {
     Ok(sender)
 }
 
-fn parse_recipient(node: &JsonNode<'_>) -> Result<EnvelopeRecipient, InvalidMember> {
-    let mut reader = MemberReader::new(node, "/recipient")?;
+fn parse_recipient(mut reader: MemberReader<'_, '_>) -> ReadResult<EnvelopeRecipient> {
     let recipient = EnvelopeRecipient {
         enforcer_id: reader.optional_id("enforcerId")?,
         approver_id: reader.optional_id("approverId")?,

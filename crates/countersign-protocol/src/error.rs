@@ -2,19 +2,18 @@
 //! transport refuses is in `http::error`.
 
 mod code;
+mod description;
 mod device;
-mod logged;
 mod notification;
 
-use std::time::Duration;
-
-use serde_json::{Map, Value, json};
-
 pub use self::code::{Code, CodeNames};
+pub use self::description::{ErrorDescription, ThrottleDetails};
 pub use self::device::DeviceError;
 pub use self::notification::NotificationError;
+use super::invalid::{InvalidMember, MemberFault};
 use super::json::{JsonError, JsonProblem};
-use super::reader::{InvalidMember, MemberFault, clip};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
@@ -154,28 +153,6 @@ pub enum Error {
     Unavailable,
     #[error("a fault of the gateway")]
     Internal,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ThrottleDetails {
-    /// Its name in `RateLimit-Policy`.
-    pub policy: &'static str,
-    /// What there were too many of, in words.
-    pub calls: String,
-    pub quota: u32,
-    pub window_seconds: u64,
-    pub retry_after: Duration,
-}
-
-#[derive(Debug, Clone)]
-pub struct ErrorDescription {
-    pub status: u16,
-    pub code: Code,
-    pub message: String,
-    pub details: Map<String, Value>,
-    pub throttled: Option<ThrottleDetails>,
-    /// Whether a token was presented and refused.
-    pub invalid_token: bool,
 }
 
 impl Error {
@@ -345,53 +322,5 @@ fn code_of_fault(fault: MemberFault) -> Code {
         MemberFault::Shape => Code::Validation,
         MemberFault::Timestamp => Code::Timestamp,
         MemberFault::Unsupported => Code::Unsupported,
-    }
-}
-
-impl ErrorDescription {
-    pub fn new(status: u16, code: Code, message: String) -> Self {
-        Self {
-            status,
-            code,
-            message,
-            details: Map::new(),
-            throttled: None,
-            invalid_token: false,
-        }
-    }
-
-    #[must_use]
-    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
-        self.details.insert(name.to_owned(), value.into());
-        self
-    }
-
-    fn at(self, pointer: &str) -> Self {
-        self.with("pointer", clip(pointer))
-    }
-
-    #[must_use]
-    pub fn expecting(self, expected: &str) -> Self {
-        self.with("expected", expected)
-    }
-
-    fn about(self, invalid: &InvalidMember) -> Self {
-        self.at(&invalid.pointer).expecting(&invalid.expected)
-    }
-
-    /// The JSON of an error, which is also the body of its envelope.
-    pub fn body(&self, names: &CodeNames, about: Option<&str>) -> Value {
-        let mut body = json!({
-            "code": names.code(self.code),
-            "message": self.message,
-            "retryable": self.code.retryable(),
-        });
-        if let Some(request) = about {
-            body["requestId"] = request.into();
-        }
-        if !self.details.is_empty() {
-            body["details"] = Value::Object(self.details.clone());
-        }
-        body
     }
 }

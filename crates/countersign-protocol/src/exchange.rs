@@ -1,7 +1,7 @@
 //! The state machine of an exchange. A guarded statement reports facts; the functions here alone turn them into an
 //! outcome.
 
-use super::error::Error;
+use super::error::{Error, Result};
 use super::id::OperationId;
 use super::idempotent::{InsertFact, InsertOutcome, InsertRefusal};
 use super::timestamp::Timestamp;
@@ -72,7 +72,7 @@ pub fn judge_submission(
     fact: SubmissionFact,
     operation: OperationId,
     expires_at: Timestamp,
-) -> Result<JudgedSubmission, Error> {
+) -> Result<JudgedSubmission> {
     match fact.judge(operation) {
         Ok(InsertOutcome::New(())) => Ok(JudgedSubmission {
             state: ExchangeState::PendingApproval,
@@ -138,10 +138,7 @@ pub struct JudgedDecision {
 
 /// Judges a decision by what the store found; the order of the checks is part of the contract. `None`: the approver's keys
 /// have changed, and the signature is to be judged again.
-pub fn judge_decision(
-    fact: &DecisionFact,
-    verified: bool,
-) -> Result<Option<JudgedDecision>, Error> {
+pub fn judge_decision(fact: &DecisionFact, verified: bool) -> Result<Option<JudgedDecision>> {
     if fact.written || fact.own {
         return Ok(Some(JudgedDecision {
             state: ExchangeState::Decided,
@@ -185,7 +182,7 @@ pub struct EndFact {
 }
 
 /// Judges a withdrawal or cancellation; on success says when it took effect.
-pub fn judge_end(fact: &EndFact) -> Result<Timestamp, Error> {
+pub fn judge_end(fact: &EndFact) -> Result<Timestamp> {
     match (fact.ended_at, fact.state) {
         (Some(at), _) => Ok(at),
         (None, None) => Err(Error::NotFound),

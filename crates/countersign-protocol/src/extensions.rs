@@ -1,46 +1,39 @@
 //! Checks extensions: their keys must be namespaced, and the requested actions of an artifact well formed.
 
+use super::decision::Verdict;
 use super::json::{JsonNode, JsonValue};
-use super::reader::{InvalidMember, MemberReader};
+use super::reader::{InvalidMember, MemberReader, ReadResult};
 
 pub const MAX_ACTIONS: usize = 5;
 
 /// Checks an artifact's extensions, with its requested actions under the key `requested_actions`.
 pub(super) fn check_extensions(
-    node: &JsonNode<'_>,
+    extensions: &MemberReader<'_, '_>,
     requested_actions: &str,
-) -> Result<(), InvalidMember> {
-    let extensions = MemberReader::new(node, "/body/extensions")?;
-    check_namespaced(&extensions)?;
+) -> ReadResult<()> {
+    check_namespaced(extensions)?;
     match extensions.object().get(requested_actions) {
         Some(actions) => check_requested_actions(actions, &extensions.at(requested_actions)),
         None => Ok(()),
     }
 }
 
-pub(super) fn check_namespaced(extensions: &MemberReader<'_, '_>) -> Result<(), InvalidMember> {
+pub(super) fn check_namespaced(extensions: &MemberReader<'_, '_>) -> ReadResult<()> {
     let mut members = extensions.object().iter();
     match members.find(|member| !member.name.contains('.')) {
         None => Ok(()),
-        Some(member) => Err(InvalidMember::shape(
-            extensions.at(&member.name),
-            "a namespaced key, containing a dot",
-        )),
+        Some(member) => Err(extensions.refusal(&member.name, "a namespaced key, containing a dot")),
     }
 }
 
-fn check_requested_actions(node: &JsonNode<'_>, pointer: &str) -> Result<(), InvalidMember> {
+fn check_requested_actions(node: &JsonNode<'_>, pointer: &str) -> ReadResult<()> {
     let mut extension = MemberReader::new(node, pointer)?;
     let version = extension.required("version", "1")?;
     // 1.0 is the same JSON number as 1.
     if version.value != JsonValue::Number(1.0) {
         return Err(InvalidMember::unsupported(extension.at("version"), "1"));
     }
-    let expected = format!("an array of 1 to {MAX_ACTIONS} actions");
-    let actions = match &extension.required("actions", "an array")?.value {
-        JsonValue::Array(actions) if (1..=MAX_ACTIONS).contains(&actions.len()) => actions,
-        _ => return Err(InvalidMember::shape(extension.at("actions"), expected)),
-    };
+    let actions = extension.items("actions", MAX_ACTIONS, "actions")?;
     let mut seen: Vec<String> = Vec::with_capacity(actions.len());
     for (index, action) in actions.iter().enumerate() {
         let at = format!("{}/{index}", extension.at("actions"));
@@ -54,15 +47,14 @@ fn check_requested_actions(node: &JsonNode<'_>, pointer: &str) -> Result<(), Inv
     extension.finish()
 }
 
-fn check_action<'n>(node: &'n JsonNode<'_>, pointer: &str) -> Result<&'n str, InvalidMember> {
+fn check_action<'n>(node: &'n JsonNode<'_>, pointer: &str) -> ReadResult<&'n str> {
     let mut action = MemberReader::new(node, pointer)?;
-    let (id, caption) = (action.str("id")?, action.str("caption")?);
-    action.check_nonempty("id", id)?;
-    action.check_nonempty("caption", caption)?;
+    let id = action.nonempty_str("id")?;
+    action.nonempty_str("caption")?;
     if action.optional_str("style")?.is_some() {
         action.one_of("style", &["primary", "secondary", "danger"])?;
     }
-    action.one_of("decision", &["approve", "reject"])?;
+    action.word::<Verdict>("decision")?;
     action.finish()?;
     Ok(id)
 }

@@ -3,7 +3,7 @@
 
 use super::envelope::{EnvelopeRecipient, EnvelopeSender, IncomingEnvelope};
 use super::json::{JsonNode, JsonObject};
-use super::reader::{InvalidMember, MemberReader};
+use super::reader::{InvalidMember, MemberReader, ReadResult};
 use super::timestamp::Timestamp;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,11 +60,7 @@ pub struct FramedBody<'n, 'a> {
 
 impl<'n, 'a> FramedBody<'n, 'a> {
     /// Reads a message in any framing. A bare object has no `createdAt`; it counts as sent `now`.
-    pub fn parse(
-        node: &'n JsonNode<'a>,
-        kinds: &FramingKinds,
-        now: Timestamp,
-    ) -> Result<Self, InvalidMember> {
+    pub fn parse(node: &'n JsonNode<'a>, kinds: &FramingKinds, now: Timestamp) -> ReadResult<Self> {
         let object = MemberReader::new(node, "")?.object();
         let framing = Framing::of(object);
         let (msg_type, envelope) = match framing {
@@ -95,16 +91,16 @@ impl<'n, 'a> FramedBody<'n, 'a> {
 fn parse_core<'n, 'a>(
     node: &'n JsonNode<'a>,
     kinds: &FramingKinds,
-) -> Result<(&'static str, IncomingEnvelope<'n, 'a>), InvalidMember> {
+) -> ReadResult<(&'static str, IncomingEnvelope<'n, 'a>)> {
     let mut reader = MemberReader::new(node, "")?;
     reader.bounded_str("envelopeId", 1, 1_024)?;
     let msg_type = reader.one_of("msgType", kinds.allowed)?;
-    let sender = parse_actor(reader.nested("sender")?, "/sender")?;
+    let sender = parse_actor(reader.inner("sender")?)?;
     if sender.gateway_id.is_some() {
         let expected = "HE or MA: the gateway sends itself nothing";
         return Err(InvalidMember::shape("/sender/actor", expected));
     }
-    let recipient = parse_actor(reader.nested("recipient")?, "/recipient")?;
+    let recipient = parse_actor(reader.inner("recipient")?)?;
     let created_at = reader.timestamp("createdAt")?;
     let trace = reader.optional_nested("trace")?.map(|node| node.raw);
     let body = reader.nested("body")?;
@@ -126,11 +122,9 @@ fn parse_core<'n, 'a>(
 }
 
 /// An actor and its device: an enforcer, an approver, or the gateway.
-fn parse_actor(node: &JsonNode<'_>, pointer: &str) -> Result<EnvelopeSender, InvalidMember> {
-    let mut reader = MemberReader::new(node, pointer)?;
-    let actor = reader.one_of("actor", &["HE", "MA", "GW"])?;
+fn parse_actor(mut reader: MemberReader<'_, '_>) -> ReadResult<EnvelopeSender> {
     let mut named = EnvelopeSender::default();
-    match actor {
+    match reader.one_of("actor", &["HE", "MA", "GW"])? {
         "HE" => named.enforcer_id = Some(reader.id("deviceId")?),
         "MA" => named.approver_id = Some(reader.id("deviceId")?),
         _ => named.gateway_id = Some(reader.str("deviceId")?.to_owned()),

@@ -5,7 +5,7 @@ use std::fmt;
 
 use uuid::Uuid;
 
-use super::text::is_control_or_bidi;
+use super::text::{is_control_or_bidi, is_longer};
 
 pub const MAX_ID_CHARS: usize = 128;
 
@@ -13,9 +13,7 @@ pub const ID_EXPECTED: &str =
     "1 to 128 characters without control characters and bidirectional controls";
 
 fn is_id(text: &str) -> bool {
-    !text.is_empty()
-        && !text.chars().any(is_control_or_bidi)
-        && text.chars().nth(MAX_ID_CHARS).is_none()
+    !text.is_empty() && !is_longer(text, MAX_ID_CHARS) && !text.chars().any(is_control_or_bidi)
 }
 
 pub trait TextId: Sized {

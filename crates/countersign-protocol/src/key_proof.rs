@@ -3,10 +3,10 @@
 
 use time::Duration;
 
-use super::error::Error;
+use super::error::{Error, Result};
 use super::id::{ApproverId, SignerKeyId, TenantId};
 use super::json::JsonNode;
-use super::reader::{InvalidMember, MemberReader};
+use super::reader::{InvalidMember, MemberReader, ReadResult};
 use super::signature::{PublicKey, Signature};
 use super::timestamp::Timestamp;
 
@@ -27,23 +27,19 @@ pub struct KeyProof {
 
 impl KeyProof {
     /// Reads the member `proof` of a registration.
-    pub fn parse(node: &JsonNode<'_>) -> Result<Self, InvalidMember> {
+    pub fn parse(node: &JsonNode<'_>) -> ReadResult<Self> {
         let mut reader = MemberReader::new(node, "/proof")?;
         let (min, max) = NONCE_CHARS;
         let nonce = reader.bounded_str("nonce", min, max)?.to_owned();
         // Without line feeds, so that no two proofs sign the same text.
         if !nonce.bytes().all(|byte| byte.is_ascii_graphic()) {
             let expected = "16 to 128 visible ASCII characters";
-            return Err(InvalidMember::shape("/proof/nonce", expected));
+            return Err(reader.refusal("nonce", expected));
         }
         let created_at = reader.timestamp("createdAt")?;
         let created_text = reader.str("createdAt")?.to_owned();
-        let signature = Signature::parse(reader.str("signature")?).ok_or_else(|| {
-            InvalidMember::shape(
-                "/proof/signature",
-                "64 bytes in base64url: an Ed25519 signature",
-            )
-        })?;
+        let expected = "64 bytes in base64url: an Ed25519 signature";
+        let signature = reader.parsed("signature", expected, Signature::parse)?;
         reader.finish()?;
         Ok(Self {
             nonce,
@@ -58,19 +54,19 @@ impl KeyProof {
         &self,
         tenant: &TenantId,
         approver: &ApproverId,
-        key: (&SignerKeyId, &PublicKey),
+        key: &SignerKeyId,
+        public_key: &PublicKey,
         now: Timestamp,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         if (now.inner() - self.created_at.inner()).abs() > PROOF_LIFETIME {
             let expected = "a time within 5 minutes of the gateway's clock";
             return Err(InvalidMember::timestamp("/proof/createdAt", expected).into());
         }
-        let (id, public_key) = key;
         let text = [
             PURPOSE,
             tenant.as_str(),
             approver.as_str(),
-            id.as_str(),
+            key.as_str(),
             &public_key.to_text(),
             &self.nonce,
             &self.created_text,

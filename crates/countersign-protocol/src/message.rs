@@ -6,6 +6,7 @@ use serde_json::value::RawValue;
 use super::artifact::Form;
 use super::decision::Verification;
 use super::envelope::OutgoingEnvelope;
+use super::error::Error;
 use super::exchange::ExchangeState;
 use super::id::{ApproverId, EnforcerId, MessageId, RequestId};
 use super::json;
@@ -15,6 +16,14 @@ use super::timestamp::Timestamp;
 #[derive(Debug, thiserror::Error)]
 #[error("a stored text is not JSON")]
 pub struct NotJson;
+
+/// The log has the cause, which the caller must not learn.
+impl From<NotJson> for Error {
+    fn from(error: NotJson) -> Self {
+        tracing::error!(%error, "an envelope could not be built");
+        Self::Internal
+    }
+}
 
 /// Wraps a text that is known to be JSON, so that it prints verbatim.
 pub fn raw(text: String) -> Result<Box<RawValue>, NotJson> {

@@ -1,17 +1,15 @@
 //! Notifications of approvers: where they are sent, and what is said. Nothing of a request is: only that something waits.
 
-use std::fmt;
-
 use base64::Engine as _;
-use base64::alphabet::URL_SAFE;
-use base64::engine::DecodePaddingMode;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig, STANDARD};
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::id::ApproverId;
 use super::json::JsonNode;
-use super::reader::{InvalidMember, MemberReader};
+use super::lenient::BASE64URL;
+use super::reader::{MemberReader, ReadResult};
+use super::redacted::redacted;
 use super::timestamp::Timestamp;
 use super::words::words;
 
@@ -20,15 +18,12 @@ pub const MAX_NOTIFICATIONS: usize = 16;
 /// Most bytes of a registration: a URL and keys.
 pub const MAX_NOTIFICATION_BYTES: usize = 4 << 10;
 const MAX_URL_BYTES: usize = 1_024;
+const URL_EXPECTED: &str =
+    "an https URL of at most 1024 characters, without credentials and without #";
+const SECRET_EXPECTED: &str = "whsec_ and 24 to 64 bytes in base64, or nothing to have one made";
 /// How the secret of a webhook is spelled, as Standard Webhooks say.
 const SECRET_PREFIX: &str = "whsec_";
 const SECRET_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
-
-/// Browsers leave the padding out; programs may not.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
-    &URL_SAFE,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
 
 words! {
     NotificationKind {
@@ -46,6 +41,8 @@ words! {
         Stale = "stale",
     }
 }
+
+redacted! { TargetUrl = "(redacted)", WebhookSecret = "(redacted)", PushKeys = "(redacted)" }
 
 /// An absolute `https:` or `http:` URL without credentials and fragment. It is a capability, and never printed.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
@@ -87,12 +84,6 @@ impl TargetUrl {
     }
 }
 
-impl fmt::Debug for TargetUrl {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(redacted)")
-    }
-}
-
 /// The key that a webhook's body is signed with.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
@@ -120,23 +111,11 @@ impl WebhookSecret {
     }
 }
 
-impl fmt::Debug for WebhookSecret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(redacted)")
-    }
-}
-
 /// The keys of a browser's subscription (RFC 8291): a point of P-256, and a secret that authenticates.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct PushKeys {
     pub p256dh: Vec<u8>,
     pub auth: Vec<u8>,
-}
-
-impl fmt::Debug for PushKeys {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("(redacted)")
-    }
 }
 
 /// A target that an approver wants to be notified at.
@@ -177,60 +156,38 @@ impl NewNotification {
         }
     }
 
-    pub fn parse(document: &JsonNode<'_>) -> Result<Self, InvalidMember> {
+    pub fn parse(document: &JsonNode<'_>) -> ReadResult<Self> {
         let mut reader = MemberReader::new(document, "")?;
-        let kind = NotificationKind::parse(reader.str("kind")?);
-        let Some(kind) = kind else {
-            return Err(InvalidMember::shape("/kind", "webpush or webhook"));
-        };
+        let kind = reader.parsed("kind", "webpush or webhook", NotificationKind::parse)?;
         let new = match kind {
-            NotificationKind::WebPush => {
-                let device = reader.str("deviceId")?.to_owned();
-                let endpoint = url(&mut reader, "endpoint")?;
-                let keys = push_keys(&mut reader)?;
-                Self::WebPush {
-                    device,
-                    endpoint,
-                    keys,
-                }
-            }
-            NotificationKind::Webhook => {
-                let url = url(&mut reader, "url")?;
-                let secret = reader.optional_str("secret")?;
-                let secret = secret.map(|text| {
-                    let expected =
-                        "whsec_ and 24 to 64 bytes in base64, or nothing to have one made";
-                    WebhookSecret::parse(text)
-                        .ok_or_else(|| InvalidMember::shape("/secret", expected))
-                });
-                Self::Webhook {
-                    url,
-                    secret: secret.transpose()?,
-                }
-            }
+            NotificationKind::WebPush => Self::WebPush {
+                device: reader.str("deviceId")?.to_owned(),
+                endpoint: reader.parsed("endpoint", URL_EXPECTED, TargetUrl::parse)?,
+                keys: push_keys(reader.inner("keys")?)?,
+            },
+            NotificationKind::Webhook => Self::Webhook {
+                url: reader.parsed("url", URL_EXPECTED, TargetUrl::parse)?,
+                secret: reader.optional_parsed("secret", SECRET_EXPECTED, WebhookSecret::parse)?,
+            },
         };
         reader.finish()?;
         Ok(new)
     }
 }
 
-fn url(reader: &mut MemberReader<'_, '_>, name: &'static str) -> Result<TargetUrl, InvalidMember> {
-    let expected = "an https URL of at most 1024 characters, without credentials and without #";
-    let text = reader.str(name)?;
-    TargetUrl::parse(text).ok_or_else(|| InvalidMember::shape(reader.at(name), expected))
-}
-
-fn push_keys(reader: &mut MemberReader<'_, '_>) -> Result<PushKeys, InvalidMember> {
-    let mut keys = MemberReader::new(reader.nested("keys")?, "/keys")?;
-    let p256dh = LENIENT.decode(keys.str("p256dh")?).ok();
-    let p256dh = p256dh.filter(|key| key.len() == 65 && key.first() == Some(&4));
-    let expected = "65 bytes in base64url: an uncompressed point of P-256";
-    let p256dh = p256dh.ok_or_else(|| InvalidMember::shape("/keys/p256dh", expected))?;
-    let auth = LENIENT.decode(keys.str("auth")?).ok();
-    let auth = auth.filter(|secret| secret.len() == 16);
-    let auth = auth.ok_or_else(|| InvalidMember::shape("/keys/auth", "16 bytes in base64url"))?;
+fn push_keys(mut keys: MemberReader<'_, '_>) -> ReadResult<PushKeys> {
+    let point = "65 bytes in base64url: an uncompressed point of P-256";
+    let decode = |text: &str| BASE64URL.decode(text).ok();
+    let read = PushKeys {
+        p256dh: keys.parsed("p256dh", point, |text| {
+            decode(text).filter(|key| key.len() == 65 && key.first() == Some(&4))
+        })?,
+        auth: keys.parsed("auth", "16 bytes in base64url", |text| {
+            decode(text).filter(|secret| secret.len() == 16)
+        })?,
+    };
     keys.finish()?;
-    Ok(PushKeys { p256dh, auth })
+    Ok(read)
 }
 
 /// A target that an approver is notified at, without anything secret.

@@ -10,7 +10,8 @@ use sha2::{Digest, Sha256};
 
 use super::id::{ApproverId, EnforcerId};
 use super::json::JsonNode;
-use super::reader::{InvalidMember, MemberReader};
+use super::reader::{MemberReader, ReadResult};
+use super::redacted::redacted;
 
 pub const MAX_LABEL_CHARS: usize = 1_024;
 /// Enough for a public key of any kind, too little for a document.
@@ -20,17 +21,11 @@ const BITS: u32 = 5;
 /// Crockford's base32: no two characters look alike.
 const ALPHABET: &str = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 
-macro_rules! redacted {
-    ($($name:ident),+) => {$(
-        impl fmt::Debug for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(concat!(stringify!($name), "(redacted)"))
-            }
-        }
-    )+};
+redacted! {
+    PairingCode = "PairingCode(redacted)",
+    Nonce = "Nonce(redacted)",
+    RoutingToken = "RoutingToken(redacted)",
 }
-
-redacted!(PairingCode, Nonce, RoutingToken);
 
 /// A pairing code of 40 bits, which a person reads from one screen and types into another.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -129,7 +124,7 @@ pub struct InitiatePairing {
 }
 
 impl InitiatePairing {
-    pub fn parse(node: &JsonNode<'_>) -> Result<Self, InvalidMember> {
+    pub fn parse(node: &JsonNode<'_>) -> ReadResult<Self> {
         let mut reader = MemberReader::new(node, "")?;
         let initiate = Self {
             enforcer: reader.id("enforcerId")?,
@@ -151,7 +146,7 @@ pub struct CompletePairing {
 }
 
 impl CompletePairing {
-    pub fn parse(node: &JsonNode<'_>) -> Result<Self, InvalidMember> {
+    pub fn parse(node: &JsonNode<'_>) -> ReadResult<Self> {
         let mut reader = MemberReader::new(node, "")?;
         let complete = Self {
             nonce: Nonce::parse(reader.str("nonce")?),
@@ -163,7 +158,7 @@ impl CompletePairing {
     }
 }
 
-pub fn parse_revoke(node: &JsonNode<'_>) -> Result<RoutingToken, InvalidMember> {
+pub fn parse_revoke(node: &JsonNode<'_>) -> ReadResult<RoutingToken> {
     let mut reader = MemberReader::new(node, "")?;
     let token = RoutingToken::new(reader.str("routingToken")?);
     reader.finish()?;

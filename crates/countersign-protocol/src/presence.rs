@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::id::EnforcerId;
 use super::json::JsonNode;
-use super::reader::{InvalidMember, MemberReader};
+use super::reader::{MemberReader, ReadResult};
 use super::timestamp::Timestamp;
 use super::words::words;
 
@@ -33,12 +33,12 @@ pub struct ClientHello {
 }
 
 /// Reads a `hello`, a bare object of optional members.
-pub fn parse_hello(node: &JsonNode<'_>) -> Result<ClientHello, InvalidMember> {
+pub fn parse_hello(node: &JsonNode<'_>) -> ReadResult<ClientHello> {
     let mut hello = MemberReader::new(node, "")?;
     hello.optional_str("msgType")?;
     let workspace_name = hello.optional_label("workspaceName", MAX_NAME_CHARS)?;
     let label = hello.optional_label("enforcerLabel", MAX_NAME_CHARS)?;
-    let capabilities = hello.optional_nested("capabilities")?;
+    let capabilities = hello.optional_inner("capabilities")?;
     let capabilities = capabilities.map(parse_capabilities).transpose()?;
     hello.finish()?;
     Ok(ClientHello {
@@ -48,8 +48,7 @@ pub fn parse_hello(node: &JsonNode<'_>) -> Result<ClientHello, InvalidMember> {
     })
 }
 
-fn parse_capabilities(node: &JsonNode<'_>) -> Result<ClientCapabilities, InvalidMember> {
-    let mut reader = MemberReader::new(node, "/capabilities")?;
+fn parse_capabilities(mut reader: MemberReader<'_, '_>) -> ReadResult<ClientCapabilities> {
     let capabilities = ClientCapabilities {
         push: reader.optional_bool("push")?,
         poll: reader.optional_bool("poll")?,

@@ -1,81 +1,31 @@
-//! Reads the members of an object one by one and refuses those that were not asked for. A refusal names the member by
-//! its JSON Pointer and says what was expected there.
+//! Reads the members of an object one by one and refuses those that were not asked for. A refusal
+//! names the member by its JSON Pointer and says what was expected there.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use super::canonical::Sha256Hex;
 use super::id::{ID_EXPECTED, TextId};
+pub use super::invalid::{InvalidMember, MemberFault, ReadResult, child};
 use super::json::{JsonNode, JsonObject, JsonValue};
-use super::text::{escape_invisible, is_control_or_bidi};
+use super::signature::Signature;
+use super::text::{is_control_or_bidi, is_longer};
 use super::timestamp::Timestamp;
+use super::words::Word;
 
-/// Longest pointer shown to a caller: member names are the caller's own and may be as long as the body.
-const MAX_POINTER_CHARS: usize = 512;
+const HASH_EXPECTED: &str = "64 lowercase hexadecimal characters";
+const TIME_EXPECTED: &str = "an RFC 3339 date-time";
+pub(super) const NONEMPTY_EXPECTED: &str = "a string of at least 1 character";
 
-pub(super) fn clip(pointer: &str) -> String {
-    pointer.chars().take(MAX_POINTER_CHARS).collect()
+pub(super) fn nonempty(text: &str) -> Option<&str> {
+    (!text.is_empty()).then_some(text)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MemberFault {
-    /// Missing, of the wrong type, out of range, or unknown.
-    Shape,
-    Timestamp,
-    Unsupported,
-}
-
-/// A member that does not conform.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InvalidMember {
-    pub pointer: String,
-    pub expected: Cow<'static, str>,
-    pub fault: MemberFault,
-}
-
-impl InvalidMember {
-    pub fn shape(pointer: impl Into<String>, expected: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            pointer: pointer.into(),
-            expected: expected.into(),
-            fault: MemberFault::Shape,
-        }
-    }
-
-    pub fn timestamp(pointer: impl Into<String>, expected: impl Into<Cow<'static, str>>) -> Self {
-        Self {
-            fault: MemberFault::Timestamp,
-            ..Self::shape(pointer, expected)
-        }
-    }
-
-    pub fn unsupported(pointer: impl Into<String>, expected: &'static str) -> Self {
-        Self {
-            fault: MemberFault::Unsupported,
-            ..Self::shape(pointer, expected)
-        }
-    }
-}
-
-impl fmt::Display for InvalidMember {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.pointer.is_empty() {
-            write!(f, "the body should be {}", self.expected)
-        } else {
-            // A name is the sender's own text, and this may be shown on a terminal.
-            let pointer = escape_invisible(&clip(&self.pointer));
-            write!(f, "{pointer} should be: {}", self.expected)
-        }
-    }
-}
-
-impl std::error::Error for InvalidMember {}
-
-pub fn child(pointer: &str, name: &str) -> String {
-    format!("{pointer}/{}", name.replace('~', "~0").replace('/', "~1"))
+fn object<'n, 'a>(node: &'n JsonNode<'a>) -> Option<&'n JsonNode<'a>> {
+    node.as_object().map(|_| node)
 }
 
 pub struct MemberReader<'n, 'a> {
+    document: &'static str,
     object: &'n JsonObject<'a>,
     pointer: String,
     known: Vec<&'static str>,
@@ -83,16 +33,37 @@ pub struct MemberReader<'n, 'a> {
 
 impl<'n, 'a> MemberReader<'n, 'a> {
     /// Reads `node`, which must be an object, found at `pointer`.
-    pub fn new(node: &'n JsonNode<'a>, pointer: impl Into<String>) -> Result<Self, InvalidMember> {
-        let pointer = pointer.into();
+    pub fn new(node: &'n JsonNode<'a>, pointer: impl Into<String>) -> ReadResult<Self> {
+        Self::within("", node, pointer.into())
+    }
+
+    /// Reads a whole document, which refusals name.
+    pub fn named(document: &'static str, node: &'n JsonNode<'a>) -> ReadResult<Self> {
+        Self::within(document, node, String::new())
+    }
+
+    fn within(document: &'static str, node: &'n JsonNode<'a>, pointer: String) -> ReadResult<Self> {
         match node.as_object() {
             Some(object) => Ok(Self {
+                document,
                 object,
                 pointer,
                 known: Vec::with_capacity(12),
             }),
-            None => Err(InvalidMember::shape(pointer, "an object")),
+            None => Err(InvalidMember {
+                document,
+                ..InvalidMember::shape(pointer, "an object")
+            }),
         }
+    }
+
+    pub fn document(&self) -> &'static str {
+        self.document
+    }
+
+    /// Gives the document another name in later refusals.
+    pub fn rename(&mut self, document: &'static str) {
+        self.document = document;
     }
 
     pub fn object(&self) -> &'n JsonObject<'a> {
@@ -101,6 +72,14 @@ impl<'n, 'a> MemberReader<'n, 'a> {
 
     pub fn at(&self, name: &str) -> String {
         child(&self.pointer, name)
+    }
+
+    /// The refusal of a member.
+    pub fn refusal(&self, name: &str, expected: impl Into<Cow<'static, str>>) -> InvalidMember {
+        InvalidMember {
+            document: self.document,
+            ..InvalidMember::shape(self.at(name), expected)
+        }
     }
 
     pub fn optional(&mut self, name: &'static str) -> Option<&'n JsonNode<'a>> {
@@ -112,33 +91,65 @@ impl<'n, 'a> MemberReader<'n, 'a> {
         &mut self,
         name: &'static str,
         expected: &'static str,
-    ) -> Result<&'n JsonNode<'a>, InvalidMember> {
+    ) -> ReadResult<&'n JsonNode<'a>> {
         self.optional(name)
-            .ok_or_else(|| InvalidMember::shape(self.at(name), format!("{expected} (required)")))
+            .ok_or_else(|| self.refusal(name, format!("{expected} (required)")))
     }
 
-    pub fn optional_str(&mut self, name: &'static str) -> Result<Option<&'n str>, InvalidMember> {
+    /// An optional member, as `read` understands it.
+    fn optional_as<T>(
+        &mut self,
+        name: &'static str,
+        expected: &'static str,
+        read: impl FnOnce(&'n JsonNode<'a>) -> Option<T>,
+    ) -> ReadResult<Option<T>> {
         self.optional(name)
-            .map(|node| self.check_str(name, node))
+            .map(|node| read(node).ok_or_else(|| self.refusal(name, expected)))
             .transpose()
     }
 
-    pub fn str(&mut self, name: &'static str) -> Result<&'n str, InvalidMember> {
-        let node = self.required(name, "a string")?;
-        self.check_str(name, node)
+    /// A required member, as `read` understands it.
+    fn required_as<T>(
+        &mut self,
+        name: &'static str,
+        expected: &'static str,
+        read: impl FnOnce(&'n JsonNode<'a>) -> Option<T>,
+    ) -> ReadResult<T> {
+        read(self.required(name, expected)?).ok_or_else(|| self.refusal(name, expected))
     }
 
-    fn check_str(&self, name: &str, node: &'n JsonNode<'a>) -> Result<&'n str, InvalidMember> {
-        node.as_str()
-            .ok_or_else(|| InvalidMember::shape(self.at(name), "a string"))
+    pub fn optional_str(&mut self, name: &'static str) -> ReadResult<Option<&'n str>> {
+        self.optional_as(name, "a string", JsonNode::as_str)
     }
 
-    pub fn check_nonempty(&self, name: &str, text: &str) -> Result<(), InvalidMember> {
-        if text.is_empty() {
-            let expected = "a string of at least 1 character";
-            return Err(InvalidMember::shape(self.at(name), expected));
-        }
-        Ok(())
+    pub fn str(&mut self, name: &'static str) -> ReadResult<&'n str> {
+        self.required_as(name, "a string", JsonNode::as_str)
+    }
+
+    /// A required string, as `parse` understands it.
+    pub fn parsed<T>(
+        &mut self,
+        name: &'static str,
+        expected: &'static str,
+        parse: impl FnOnce(&'n str) -> Option<T>,
+    ) -> ReadResult<T> {
+        parse(self.str(name)?).ok_or_else(|| self.refusal(name, expected))
+    }
+
+    /// An optional string, as `parse` understands it.
+    pub fn optional_parsed<T>(
+        &mut self,
+        name: &'static str,
+        expected: &'static str,
+        parse: impl FnOnce(&'n str) -> Option<T>,
+    ) -> ReadResult<Option<T>> {
+        self.optional_str(name)?
+            .map(|text| parse(text).ok_or_else(|| self.refusal(name, expected)))
+            .transpose()
+    }
+
+    pub fn nonempty_str(&mut self, name: &'static str) -> ReadResult<&'n str> {
+        self.parsed(name, NONEMPTY_EXPECTED, nonempty)
     }
 
     pub fn bounded_str(
@@ -146,160 +157,161 @@ impl<'n, 'a> MemberReader<'n, 'a> {
         name: &'static str,
         min: usize,
         max: usize,
-    ) -> Result<&'n str, InvalidMember> {
+    ) -> ReadResult<&'n str> {
         let text = self.str(name)?;
-        if text.chars().nth(max).is_some() || text.chars().take(min).count() < min {
-            return Err(InvalidMember::shape(
-                self.at(name),
-                format!("a string of {min} to {max} characters"),
-            ));
+        if is_longer(text, max) || text.chars().take(min).count() < min {
+            return Err(self.refusal(name, format!("a string of {min} to {max} characters")));
         }
         Ok(text)
-    }
-
-    pub fn one_of(
-        &mut self,
-        name: &'static str,
-        allowed: &[&'static str],
-    ) -> Result<&'static str, InvalidMember> {
-        let text = self.str(name)?;
-        allowed
-            .iter()
-            .find(|choice| **choice == text)
-            .copied()
-            .ok_or_else(|| {
-                InvalidMember::shape(self.at(name), format!("one of {}", allowed.join(", ")))
-            })
-    }
-
-    /// A required string that is the word of one of `all`.
-    pub fn word<T: Copy, const N: usize>(
-        &mut self,
-        name: &'static str,
-        all: [T; N],
-        as_str: fn(T) -> &'static str,
-    ) -> Result<T, InvalidMember> {
-        let word = self.one_of(name, &all.map(as_str))?;
-        all.into_iter()
-            .find(|known| as_str(*known) == word)
-            .ok_or_else(|| InvalidMember::shape(self.at(name), "a known word"))
     }
 
     pub fn optional_bounded_str(
         &mut self,
         name: &'static str,
         max: usize,
-    ) -> Result<Option<String>, InvalidMember> {
+    ) -> ReadResult<Option<String>> {
         match self.optional_str(name)? {
-            Some(text) if text.chars().nth(max).is_some() => Err(InvalidMember::shape(
-                self.at(name),
-                format!("a string of at most {max} characters"),
-            )),
+            Some(text) if is_longer(text, max) => {
+                Err(self.refusal(name, format!("a string of at most {max} characters")))
+            }
             text => Ok(text.map(str::to_owned)),
         }
     }
 
-    pub fn optional_bool(&mut self, name: &'static str) -> Result<Option<bool>, InvalidMember> {
-        match self.optional(name).map(|node| &node.value) {
-            None => Ok(None),
-            Some(JsonValue::Bool(flag)) => Ok(Some(*flag)),
-            Some(_) => Err(InvalidMember::shape(self.at(name), "true or false")),
-        }
-    }
-
-    /// A name that people are shown. Characters that end the line, or turn the text around, could make it look like another.
-    pub fn optional_label(
+    pub fn one_of(
         &mut self,
         name: &'static str,
-        max: usize,
-    ) -> Result<Option<String>, InvalidMember> {
+        allowed: &[&'static str],
+    ) -> ReadResult<&'static str> {
+        let text = self.str(name)?;
+        let mut allowed_ones = allowed.iter().copied();
+        allowed_ones
+            .find(|choice| *choice == text)
+            .ok_or_else(|| self.refusal(name, format!("one of {}", allowed.join(", "))))
+    }
+
+    pub fn word<T: Word>(&mut self, name: &'static str) -> ReadResult<T> {
+        T::parse(self.str(name)?)
+            .ok_or_else(|| self.refusal(name, format!("one of {}", T::WORDS.join(", "))))
+    }
+
+    pub fn optional_bool(&mut self, name: &'static str) -> ReadResult<Option<bool>> {
+        self.optional_as(name, "true or false", |node| match node.value {
+            JsonValue::Bool(flag) => Some(flag),
+            _ => None,
+        })
+    }
+
+    /// A name that people are shown. Characters that end the line, or turn the text around, could
+    /// make it look like another.
+    pub fn optional_label(&mut self, name: &'static str, max: usize) -> ReadResult<Option<String>> {
         let label = self.optional_bounded_str(name, max)?;
         match label.as_ref() {
             Some(text) if text.chars().any(is_control_or_bidi) => {
                 let expected = "text without control characters and bidirectional controls";
-                Err(InvalidMember::shape(self.at(name), expected))
+                Err(self.refusal(name, expected))
             }
             _ => Ok(label),
         }
     }
 
-    /// A required string that has exactly one value in this version, such as the name of an algorithm.
-    pub fn constant(
-        &mut self,
-        name: &'static str,
-        value: &'static str,
-    ) -> Result<(), InvalidMember> {
+    /// A required string that has exactly one value in this version, such as the name of an
+    /// algorithm.
+    pub fn constant(&mut self, name: &'static str, value: &'static str) -> ReadResult<()> {
         if self.str(name)? == value {
             return Ok(());
         }
-        Err(InvalidMember::unsupported(self.at(name), value))
+        Err(InvalidMember {
+            fault: MemberFault::Unsupported,
+            ..self.refusal(name, value)
+        })
     }
 
-    pub fn nested(&mut self, name: &'static str) -> Result<&'n JsonNode<'a>, InvalidMember> {
-        let node = self.required(name, "an object")?;
-        self.check_object(name, node)
+    pub fn nested(&mut self, name: &'static str) -> ReadResult<&'n JsonNode<'a>> {
+        self.required_as(name, "an object", object)
     }
 
-    pub fn optional_nested(
-        &mut self,
-        name: &'static str,
-    ) -> Result<Option<&'n JsonNode<'a>>, InvalidMember> {
-        self.optional(name)
-            .map(|node| self.check_object(name, node))
+    pub fn optional_nested(&mut self, name: &'static str) -> ReadResult<Option<&'n JsonNode<'a>>> {
+        self.optional_as(name, "an object", object)
+    }
+
+    /// A reader of a required object among the members.
+    pub fn inner(&mut self, name: &'static str) -> ReadResult<Self> {
+        Self::within(self.document, self.nested(name)?, self.at(name))
+    }
+
+    /// A reader of an optional object among the members.
+    pub fn optional_inner(&mut self, name: &'static str) -> ReadResult<Option<Self>> {
+        self.optional_nested(name)?
+            .map(|node| Self::within(self.document, node, self.at(name)))
             .transpose()
     }
 
-    fn check_object(
-        &self,
-        name: &str,
-        node: &'n JsonNode<'a>,
-    ) -> Result<&'n JsonNode<'a>, InvalidMember> {
-        match node.value {
-            JsonValue::Object(_) => Ok(node),
-            _ => Err(InvalidMember::shape(self.at(name), "an object")),
+    /// A reader of an object within the member `name`, which is an array.
+    pub fn item(&self, name: &str, node: &'n JsonNode<'a>) -> ReadResult<Self> {
+        Self::within(self.document, node, self.at(name))
+    }
+
+    /// A reader of the only item of an array.
+    pub fn only_item(&mut self, name: &'static str, expected: &'static str) -> ReadResult<Self> {
+        match self.array(name, expected)? {
+            [item] => Self::within(self.document, item, format!("{}/0", self.at(name))),
+            _ => Err(self.refusal(name, expected)),
         }
     }
 
-    pub fn id<T: TextId>(&mut self, name: &'static str) -> Result<T, InvalidMember> {
-        let text = self.str(name)?;
-        T::parse(text).ok_or_else(|| InvalidMember::shape(self.at(name), ID_EXPECTED))
-    }
-
-    pub fn optional_id<T: TextId>(
+    pub fn array(
         &mut self,
         name: &'static str,
-    ) -> Result<Option<T>, InvalidMember> {
-        let text = self.optional_str(name)?;
-        text.map(|text| {
-            T::parse(text).ok_or_else(|| InvalidMember::shape(self.at(name), ID_EXPECTED))
-        })
-        .transpose()
+        expected: &'static str,
+    ) -> ReadResult<&'n [JsonNode<'a>]> {
+        self.required_as(name, expected, JsonNode::as_array)
     }
 
-    pub fn timestamp(&mut self, name: &'static str) -> Result<Timestamp, InvalidMember> {
-        let text = self.str(name)?;
-        self.check_timestamp(name, text)
-    }
-
-    pub fn optional_timestamp(
+    /// Between one item and `max`, which a refusal calls `plural`.
+    pub fn items(
         &mut self,
         name: &'static str,
-    ) -> Result<Option<Timestamp>, InvalidMember> {
-        let text = self.optional_str(name)?;
-        text.map(|text| self.check_timestamp(name, text))
+        max: usize,
+        plural: &str,
+    ) -> ReadResult<&'n [JsonNode<'a>]> {
+        match self.required(name, "an array")?.as_array() {
+            Some(items) if (1..=max).contains(&items.len()) => Ok(items),
+            _ => Err(self.refusal(name, format!("an array of 1 to {max} {plural}"))),
+        }
+    }
+
+    pub fn id<T: TextId>(&mut self, name: &'static str) -> ReadResult<T> {
+        self.parsed(name, ID_EXPECTED, T::parse)
+    }
+
+    pub fn optional_id<T: TextId>(&mut self, name: &'static str) -> ReadResult<Option<T>> {
+        self.optional_parsed(name, ID_EXPECTED, T::parse)
+    }
+
+    pub fn hash(&mut self, name: &'static str) -> ReadResult<Sha256Hex> {
+        self.parsed(name, HASH_EXPECTED, Sha256Hex::parse)
+    }
+
+    pub fn optional_hash(&mut self, name: &'static str) -> ReadResult<Option<Sha256Hex>> {
+        self.optional_parsed(name, HASH_EXPECTED, Sha256Hex::parse)
+    }
+
+    pub fn signature(&mut self, name: &'static str) -> ReadResult<Signature> {
+        self.parsed(name, "64 bytes in base64url", Signature::parse)
+    }
+
+    pub fn timestamp(&mut self, name: &'static str) -> ReadResult<Timestamp> {
+        let text = self.str(name)?;
+        Timestamp::parse(text).ok_or_else(|| self.time_refusal(name, TIME_EXPECTED))
+    }
+
+    pub fn optional_timestamp(&mut self, name: &'static str) -> ReadResult<Option<Timestamp>> {
+        self.optional_str(name)?
+            .map(|text| {
+                Timestamp::parse(text).ok_or_else(|| self.time_refusal(name, TIME_EXPECTED))
+            })
             .transpose()
-    }
-
-    fn check_timestamp(&self, name: &str, text: &str) -> Result<Timestamp, InvalidMember> {
-        Timestamp::parse(text)
-            .ok_or_else(|| InvalidMember::timestamp(self.at(name), "an RFC 3339 date-time"))
-    }
-
-    pub fn hash(&mut self, name: &'static str) -> Result<Sha256Hex, InvalidMember> {
-        let text = self.str(name)?;
-        Sha256Hex::parse(text).ok_or_else(|| {
-            InvalidMember::shape(self.at(name), "64 lowercase hexadecimal characters")
-        })
     }
 
     /// A required time that is not after `latest`.
@@ -307,22 +319,28 @@ impl<'n, 'a> MemberReader<'n, 'a> {
         &mut self,
         name: &'static str,
         latest: Timestamp,
-    ) -> Result<Timestamp, InvalidMember> {
+    ) -> ReadResult<Timestamp> {
         let at = self.timestamp(name)?;
         if at <= latest {
             return Ok(at);
         }
-        let expected = "a time that is not in the future";
-        Err(InvalidMember::timestamp(self.at(name), expected))
+        Err(self.time_refusal(name, "a time that is not in the future"))
+    }
+
+    fn time_refusal(&self, name: &str, expected: &'static str) -> InvalidMember {
+        InvalidMember {
+            fault: MemberFault::Timestamp,
+            ..self.refusal(name, expected)
+        }
     }
 
     /// Refuses members that were not asked for.
-    pub fn finish(self) -> Result<(), InvalidMember> {
+    pub fn finish(&self) -> ReadResult<()> {
         let mut members = self.object.iter();
         match members.find(|member| !self.known.contains(&member.name.as_ref())) {
             None => Ok(()),
-            Some(member) => Err(InvalidMember::shape(
-                self.at(&member.name),
+            Some(member) => Err(self.refusal(
+                &member.name,
                 format!("no such member; known are {}", self.known.join(", ")),
             )),
         }

@@ -4,18 +4,18 @@ use uuid::Uuid;
 
 use super::id::MessageId;
 use super::json::JsonNode;
-use super::reader::{InvalidMember, MemberReader};
+use super::reader::{MemberReader, NONEMPTY_EXPECTED, ReadResult};
+use super::text::is_longer;
 use super::words::words;
 
 pub const MAX_REASON_CHARS: usize = 2_000;
 
 /// Reads a body that holds at most a `reason`, found at `pointer`.
-pub fn parse_reason(node: &JsonNode<'_>, pointer: &str) -> Result<Option<String>, InvalidMember> {
+pub fn parse_reason(node: &JsonNode<'_>, pointer: &str) -> ReadResult<Option<String>> {
     let mut body = MemberReader::new(node, pointer)?;
     let reason = body.optional_str("reason")?;
-    if reason.is_some_and(|text| text.chars().nth(MAX_REASON_CHARS).is_some()) {
-        let expected = format!("at most {MAX_REASON_CHARS} characters");
-        return Err(InvalidMember::shape(body.at("reason"), expected));
+    if reason.is_some_and(|text| is_longer(text, MAX_REASON_CHARS)) {
+        return Err(body.refusal("reason", format!("at most {MAX_REASON_CHARS} characters")));
     }
     body.finish()?;
     Ok(reason.map(str::to_owned))
@@ -41,17 +41,16 @@ pub struct RefreshAck {
     pub outcome: Option<String>,
 }
 
-pub fn parse_ack(node: &JsonNode<'_>) -> Result<RefreshAck, InvalidMember> {
+pub fn parse_ack(node: &JsonNode<'_>) -> ReadResult<RefreshAck> {
     let mut body = MemberReader::new(node, "/body")?;
     let message_id = body.bounded_str("msgId", 1, 128)?;
-    let status = body.word("status", AckStatus::ALL, AckStatus::as_str)?;
+    let status = body.word("status")?;
     body.timestamp("ackAt")?;
     let outcome = body.optional_bounded_str("outcome", MAX_OUTCOME_CHARS)?;
-    if let Some(outcome) = &outcome {
-        body.check_nonempty("outcome", outcome)?;
-        if !outcome.is_ascii() {
-            return Err(InvalidMember::shape(body.at("outcome"), "ASCII characters"));
-        }
+    match outcome.as_deref() {
+        Some("") => return Err(body.refusal("outcome", NONEMPTY_EXPECTED)),
+        Some(text) if !text.is_ascii() => return Err(body.refusal("outcome", "ASCII characters")),
+        _ => {}
     }
     body.finish()?;
     Ok(RefreshAck {

@@ -3,7 +3,7 @@
 use super::id::ApproverId;
 use super::json::JsonNode;
 use super::pairing::RoutingToken;
-use super::reader::{InvalidMember, MemberReader};
+use super::reader::{MemberReader, ReadResult};
 
 const ROUTING_MEMBERS: [&str; 3] = ["routingToken", "approverId", "tenantId"];
 
@@ -40,11 +40,10 @@ pub struct RoutingMetadata {
 }
 
 impl RoutingMetadata {
-    pub fn parse(node: &JsonNode<'_>, pointer: &str) -> Result<Self, InvalidMember> {
+    pub fn parse(node: &JsonNode<'_>, pointer: &str) -> ReadResult<Self> {
         let mut reader = MemberReader::new(node, pointer)?;
-        let token = reader.optional_str("routingToken")?.map(RoutingToken::new);
         Ok(Self {
-            token,
+            token: reader.optional_str("routingToken")?.map(RoutingToken::new),
             approver: reader.optional_id("approverId")?,
             forwarded: without_routing(node),
         })
@@ -70,16 +69,11 @@ fn without_routing(node: &JsonNode<'_>) -> Option<String> {
     let kept: Vec<_> = object
         .iter()
         .filter(|member| !ROUTING_MEMBERS.contains(&member.name.as_ref()))
-        .collect();
-    if kept.is_empty() {
-        return None;
-    }
-    if kept.len() == object.len() {
-        return Some(node.raw.to_owned());
-    }
-    let members: Vec<_> = kept
-        .iter()
         .map(|member| format!("{}:{}", member.raw_name, member.node.raw))
         .collect();
-    Some(format!("{{{}}}", members.join(",")))
+    match kept.len() {
+        0 => None,
+        all if all == object.len() => Some(node.raw.to_owned()),
+        _ => Some(format!("{{{}}}", kept.join(","))),
+    }
 }

@@ -1,15 +1,10 @@
 //! Ed25519 with strict verification: no small-order keys, no malleable signatures. Texts are base64url.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-use base64::engine::{DecodePaddingMode, general_purpose::URL_SAFE_NO_PAD};
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ed25519_dalek::VerifyingKey;
 
-/// Padding is optional, as clients differ in it.
-const LENIENT: GeneralPurpose = GeneralPurpose::new(
-    &base64::alphabet::URL_SAFE,
-    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
-);
+use super::lenient::BASE64URL;
 
 /// A well-formed public key that is not of small order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,7 +17,7 @@ impl PublicKey {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        Self::from_bytes(&LENIENT.decode(text).ok()?)
+        Self::from_bytes(&BASE64URL.decode(text).ok()?)
     }
 
     pub fn as_bytes(&self) -> &[u8; 32] {
@@ -49,7 +44,7 @@ impl Signature {
     }
 
     pub fn parse(text: &str) -> Option<Self> {
-        Self::from_bytes(&LENIENT.decode(text).ok()?)
+        Self::from_bytes(&BASE64URL.decode(text).ok()?)
     }
 
     pub fn to_bytes(&self) -> [u8; 64] {

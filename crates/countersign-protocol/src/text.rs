@@ -14,6 +14,11 @@ pub fn is_invisible(character: char) -> bool {
             | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// Whether a text has more than `max` characters. It counts no further than that.
+pub fn is_longer(text: &str, max: usize) -> bool {
+    text.chars().nth(max).is_some()
+}
+
 /// The text with such characters as `\u{…}`.
 pub fn escape_invisible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());

@@ -3,8 +3,8 @@
 use serde::Serialize;
 
 use super::id::{ID_EXPECTED, RequestId, TextId};
-use super::json::{JsonNode, JsonValue};
-use super::reader::{InvalidMember, MemberReader};
+use super::json::JsonNode;
+use super::reader::{InvalidMember, MemberReader, ReadResult};
 
 /// Most exchanges of one wait.
 pub const MAX_WAITED_FOR: usize = 200;
@@ -16,13 +16,9 @@ pub struct EndedExchanges {
     pub request_ids: Vec<RequestId>,
 }
 
-pub fn parse_waited_for(node: &JsonNode<'_>) -> Result<Vec<RequestId>, InvalidMember> {
+pub fn parse_waited_for(node: &JsonNode<'_>) -> ReadResult<Vec<RequestId>> {
     let mut reader = MemberReader::new(node, "")?;
-    let expected = format!("an array of 1 to {MAX_WAITED_FOR} request ids");
-    let ids = match &reader.required("requestIds", "an array")?.value {
-        JsonValue::Array(ids) if (1..=MAX_WAITED_FOR).contains(&ids.len()) => ids,
-        _ => return Err(InvalidMember::shape(reader.at("requestIds"), expected)),
-    };
+    let ids = reader.items("requestIds", MAX_WAITED_FOR, "request ids")?;
     let mut requests = Vec::with_capacity(ids.len());
     for (index, id) in ids.iter().enumerate() {
         let at = || format!("{}/{index}", reader.at("requestIds"));

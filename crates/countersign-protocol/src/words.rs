@@ -1,5 +1,12 @@
 //! Enums whose variants are words, on the wire and in the database.
 
+/// An enum of words, as [`words!`](crate::words!) defines it.
+pub trait Word: Sized + 'static {
+    const WORDS: &'static [&'static str];
+
+    fn parse(word: &str) -> Option<Self>;
+}
+
 /// Defines such enums. The crate that calls it needs serde.
 #[macro_export]
 macro_rules! words {
@@ -16,7 +23,15 @@ macro_rules! words {
             }
 
             pub fn parse(word: &str) -> Option<Self> {
-                Self::ALL.into_iter().find(|known| known.as_str() == word)
+                match word { $($word => Some(Self::$variant),)+ _ => None }
+            }
+        }
+
+        impl $crate::words::Word for $name {
+            const WORDS: &'static [&'static str] = &[$($word),+];
+
+            fn parse(word: &str) -> Option<Self> {
+                Self::parse(word)
             }
         }
     )+};

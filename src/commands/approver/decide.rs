@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use countersign::client::approver::{
-    AcceptedDecision, Approver, ApproverChoice, DeliveryConfirmation, InboxItem,
+    AcceptedDecision, Approver, ApproverChoice, DeliveryConfirmation, InboxRequest,
 };
 use countersign::client::{ClientError, visible};
 use countersign::e2e::{
@@ -234,7 +234,7 @@ async fn decide(args: &DecisionOptions, choice: ApproverChoice) -> anyhow::Resul
 fn report(
     args: &DecisionOptions,
     screen: &mut TerminalScreen,
-    item: &InboxItem,
+    item: &InboxRequest,
     decided: &AcceptedDecision,
     delivered: Result<DeliveryConfirmation, ClientError>,
 ) -> anyhow::Result<ExitAction> {
@@ -308,7 +308,7 @@ fn outcome_text(effect: OutcomeEffect) -> &'static str {
 /// Shows the item, and asks.
 async fn confirmed(
     approver: &Approver,
-    item: &InboxItem,
+    item: &InboxRequest,
     screen: &mut TerminalScreen,
     choice: &ApproverChoice,
 ) -> anyhow::Result<bool> {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use clap::Args;
 use countersign::client::PushedEvent;
-use countersign::client::approver::{Approver, InboxItem};
+use countersign::client::approver::{Approver, InboxRequest};
 use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -131,7 +131,7 @@ async fn watch(approver: &Approver, json: bool) -> anyhow::Result<ExitAction> {
 
 fn announce(
     approver: &Approver,
-    item: &InboxItem,
+    item: &InboxRequest,
     shown: &mut BTreeSet<String>,
     json: bool,
 ) -> anyhow::Result<()> {

@@ -79,8 +79,8 @@ pub async fn run(args: JoinArgs) -> anyhow::Result<ExitAction> {
         None => default_name()?,
     };
     let file = args.options.file()?;
-    let keep = (&file, args.replace);
-    let joined = join(keep, &Clock::system(), &invitation, &location, &name).await?;
+    let clock = Clock::system();
+    let joined = join(&file, args.replace, &clock, &invitation, &location, &name).await?;
     match joined {
         JoinOutcome::Approver(approver) => {
             let id = visible(approver.id().as_str());

@@ -17,7 +17,7 @@ use std::io::{BufRead as _, IsTerminal as _, Read as _};
 use anyhow::Context as _;
 use clap::Subcommand;
 use countersign::client::ClientError;
-use countersign::client::approver::{Approver, InboxItem};
+use countersign::client::approver::{Approver, InboxRequest};
 use countersign::client::visible;
 
 use super::client::ClientOptions;
@@ -121,7 +121,7 @@ fn is_interactive() -> bool {
 }
 
 /// The only item that waits, if any does.
-async fn only(approver: &Approver) -> anyhow::Result<Option<InboxItem>> {
+async fn only(approver: &Approver) -> anyhow::Result<Option<InboxRequest>> {
     let mut found = approver.find("").await?;
     let problem = "more than one request waits; say which: countersign inbox";
     anyhow::ensure!(found.len() <= 1, ClientError::Choice(problem));
@@ -129,7 +129,7 @@ async fn only(approver: &Approver) -> anyhow::Result<Option<InboxItem>> {
 }
 
 /// The one item whose id begins so.
-async fn find(approver: &Approver, prefix: &str) -> anyhow::Result<InboxItem> {
+async fn find(approver: &Approver, prefix: &str) -> anyhow::Result<InboxRequest> {
     anyhow::ensure!(
         !prefix.is_empty(),
         ClientError::Choice("an id is not empty")

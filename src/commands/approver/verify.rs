@@ -78,7 +78,7 @@ fn by_id(record: &DecisionRecord, id: &str) -> anyhow::Result<Result<(), String>
     let id = DeviceId::parse(id).map_err(|_| {
         ClientError::Choice("the id of a device has 22 characters; see: countersign devices")
     })?;
-    let own = record.device().id();
+    let own = record.device.id();
     if own == id {
         return Ok(Ok(()));
     }
@@ -95,7 +95,7 @@ fn by_profile(
         Err(ProfileError::Missing(_)) => Profile::default(),
         Err(error) => return Err(error.into()),
     };
-    let mut refusal = Error::UnknownDevice(record.device().id());
+    let mut refusal = Error::UnknownDevice(record.device.id());
     for trust in trusts(&profile)? {
         match record.is_trusted_by(&trust) {
             Ok(()) => return Ok(Ok(())),
@@ -123,7 +123,7 @@ fn trusts(profile: &Profile) -> anyhow::Result<Vec<DeviceTrust>> {
 }
 
 fn print(record: &DecisionRecord, verified: &VerifiedRecord, json: bool) -> anyhow::Result<()> {
-    let (device, signed) = (record.device(), &verified.verdict);
+    let (device, signed) = (&record.device, &verified.verdict);
     let artifact = &verified.artifact;
     if json {
         return print_json(&json!({
@@ -131,8 +131,8 @@ fn print(record: &DecisionRecord, verified: &VerifiedRecord, json: bool) -> anyh
             "decision": signed.verdict.as_str(),
             "scope": signed.scope.as_str(),
             "expiresAt": signed.expires_at,
-            "approverId": record.approver(),
-            "tenantId": record.tenant(),
+            "approverId": record.approver,
+            "tenantId": record.tenant,
             "deviceId": device.id().to_string(),
             "deviceName": device.name().as_str(),
             "requestId": artifact.request_id(),
@@ -147,7 +147,7 @@ fn print(record: &DecisionRecord, verified: &VerifiedRecord, json: bool) -> anyh
     };
     print_line(&format!(
         "{word} by {} on {} ({}), scope {}, valid until {}\nrequest    {}\ntype       {}\n{}",
-        visible(record.approver().as_str()),
+        visible(record.approver.as_str()),
         visible(device.name().as_str()),
         device.id(),
         signed.scope.as_str(),

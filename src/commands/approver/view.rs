@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use countersign::client::approver::{InboxItem, StrangeDevice, requested_actions};
+use countersign::client::approver::{InboxRequest, StrangeDevice, requested_actions};
 use countersign::client::visible;
 use countersign::e2e::{DEVICES, OUTCOME, PlainArtifact, REPOSITORY};
 use countersign::protocol::timestamp::Timestamp;
@@ -26,7 +26,7 @@ fn is_salt(value: &Value) -> bool {
 }
 
 /// An item for programs.
-pub fn item_json(item: &InboxItem) -> Value {
+pub fn item_json(item: &InboxRequest) -> Value {
     let mut shown = json!({
         "requestId": item.request_id,
         "enforcerId": item.enforcer_id,
@@ -55,7 +55,7 @@ pub fn members_of(artifact: &PlainArtifact) -> Value {
 }
 
 /// Two lines of a list.
-pub fn summary(item: &InboxItem, now: Timestamp, colour: bool) -> String {
+pub fn summary(item: &InboxRequest, now: Timestamp, colour: bool) -> String {
     let what = match &item.content {
         Ok(opened) => clip(&headline(opened.artifact())),
         Err(problem) => {
@@ -69,7 +69,7 @@ pub fn summary(item: &InboxItem, now: Timestamp, colour: bool) -> String {
     format!("{id}  {kind}  {}  {time}\n    {what}", who(item))
 }
 
-fn time_left(item: &InboxItem, now: Timestamp) -> String {
+fn time_left(item: &InboxRequest, now: Timestamp) -> String {
     let Some(expires_at) = item.expires_at else {
         return "no time given".to_owned();
     };
@@ -80,7 +80,7 @@ fn time_left(item: &InboxItem, now: Timestamp) -> String {
 }
 
 /// Who asks: as this device knows it, or as the gateway says.
-fn who(item: &InboxItem) -> String {
+fn who(item: &InboxRequest) -> String {
     let id = item.enforcer_id.as_ref().map(|id| visible(id.as_str()));
     let id = id.unwrap_or_else(|| "nobody".to_owned());
     let label = item.label.as_deref().map(visible);
@@ -137,7 +137,7 @@ pub fn headline(artifact: &PlainArtifact) -> String {
 }
 
 /// A whole item.
-pub fn render(item: &InboxItem, now: Timestamp, colour: bool) -> String {
+pub fn render(item: &InboxRequest, now: Timestamp, colour: bool) -> String {
     let mut text = String::new();
     let mut line = |name: &str, value: &str| {
         let name = paint(colour, Colour::Dim, &format!("{name:<10}"));

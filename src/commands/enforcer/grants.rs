@@ -85,7 +85,7 @@ fn shown(words: &[String]) -> String {
 }
 
 fn as_json(kept: &KeptGrant) -> Value {
-    let act = kept.act.as_ref();
+    let act = kept.subject.as_ref();
     let mut line = json!({
         "requestId": kept.request_id,
         "approverId": kept.approver,
@@ -123,7 +123,7 @@ fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
             Ok(grant) => describe(grant),
             Err(problem) => format!("not used: {}", visible(&problem.to_string())),
         };
-        let asked = match &kept.act {
+        let asked = match &kept.subject {
             Some(act) => {
                 let command = act.words().map(shown);
                 let command = command.unwrap_or_else(|| visible(act.tool()));

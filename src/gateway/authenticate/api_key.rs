@@ -1,4 +1,5 @@
-//! Generates API keys, and codes that bind certificates. The secret is random, shown once, and stored only as its SHA-256.
+//! Generates API keys, and codes that bind certificates. The random secret is shown once and stored
+//! only as its SHA-256.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -1,5 +1,5 @@
-//! Failed authentications: each is counted, and logged with the credential's id where there is one. Never the secret, nor an id
-//! that nobody has: a caller may have put anything in its place.
+//! Failed authentications. Each is counted, and logged with the credential's id if that exists.
+//! Secrets and unknown ids are never logged: they may contain anything.
 
 use std::net::IpAddr;
 

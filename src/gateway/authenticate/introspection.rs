@@ -1,15 +1,16 @@
-//! Opaque tokens: asks the authorization server (RFC 7662) and caches its answer, never past the token's expiry. If it does
-//! not answer, the token is neither accepted nor called invalid: the call is refused as unavailable.
+//! Opaque tokens: asks the authorization server (RFC 7662) and caches its answer, never past the
+//! token's expiry. If it does not answer, the token is neither accepted nor called invalid: the
+//! call is refused as unavailable.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::http::{HeaderValue, Uri};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use http::{HeaderValue, Uri};
 use quick_cache::sync::Cache;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
@@ -24,6 +25,7 @@ use crate::gateway::limit::{LineLimit, RateLimit};
 use crate::outbound::{OutboundClient, form_encoded};
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::token::{ClaimNames, TokenClaims, TokenError, judge_introspection};
+use crate::short_lock::ShortLock;
 use crate::telemetry::trace;
 
 /// How long a refused token is cached.
@@ -37,10 +39,10 @@ const LINES: RateLimit = RateLimit {
 
 /// Tokens are cached by their hash; the token itself is not kept.
 type TokenHash = [u8; 32];
-/// What the authorization server said; `None` if there was no valid answer.
+/// The answer of the authorization server; `None` if it was not valid.
 type IntrospectionAnswer = Option<Result<Arc<TokenClaims>, TokenError>>;
 
-/// What was said, and how long it is believed.
+/// An answer, and the period in which it is used.
 #[derive(Clone)]
 struct CachedAnswer<T> {
     said: T,
@@ -68,8 +70,8 @@ pub(super) struct TokenIntrospection {
     known: Cache<TokenHash, CachedAnswer<Arc<TokenClaims>>>,
     /// Apart, so that no number of them pushes out one that is valid.
     refused: Cache<TokenHash, CachedAnswer<TokenError>>,
-    /// Requests in flight. Held for a few instructions, never across an await.
-    asking: Mutex<HashMap<TokenHash, watch::Receiver<Option<IntrospectionAnswer>>>>,
+    /// Requests in flight.
+    asking: ShortLock<HashMap<TokenHash, watch::Receiver<Option<IntrospectionAnswer>>>>,
     /// Whether requests get no valid answer, as far as it was logged.
     failing: AtomicBool,
     lines: LineLimit,
@@ -106,19 +108,14 @@ impl TokenIntrospection {
             quota,
             known: Cache::new(config.introspection_cache_entries),
             refused: Cache::new(config.introspection_cache_entries),
-            asking: Mutex::default(),
+            asking: ShortLock::default(),
             failing: AtomicBool::new(false),
             lines: LineLimit::new(LINES),
         })
     }
 
-    fn asking(
-        &self,
-    ) -> MutexGuard<'_, HashMap<TokenHash, watch::Receiver<Option<IntrospectionAnswer>>>> {
-        self.asking.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The claims of a token that came from an address. Concurrent callers with the same token share one request.
+    /// The claims of a token that came from an address. Concurrent calls with one token share a
+    /// request.
     pub(super) async fn judge(
         self: &Arc<Self>,
         token: &str,
@@ -127,7 +124,7 @@ impl TokenIntrospection {
     ) -> Result<Arc<TokenClaims>> {
         let hash: TokenHash = Sha256::digest(token).into();
         let mut told = {
-            let mut asking = self.asking();
+            let mut asking = self.asking.lock();
             let now = self.clock.now();
             let known = self.known.get(&hash);
             if let Some(known) = known.as_ref().filter(|known| known.is_fresh(now)) {
@@ -148,11 +145,11 @@ impl TokenIntrospection {
                     let (tell, told) = watch::channel(None);
                     asking.insert(hash, told.clone());
                     let (this, token) = (Arc::clone(self), token.to_owned());
-                    // A task of its own: others may wait for the answer when this caller disconnects.
+                    // A task of its own: others may wait for the answer if this client hangs up.
                     let request = async move {
                         let answer = this.ask(&token, asker).await;
                         this.remember(hash, now, &answer);
-                        this.asking().remove(&hash);
+                        this.asking.lock().remove(&hash);
                         tell.send_replace(Some(answer));
                     };
                     tasks.spawn(trace::within(trace::current(), request));
@@ -201,14 +198,15 @@ impl TokenIntrospection {
                 if self.turned(true) {
                     tracing::warn!(problem, "tokens cannot be introspected");
                 }
-                // It may be the token that the server cannot answer about, and it costs as much as one that is refused.
+                // The token may be the cause, and it costs as much as one that is refused.
                 self.quota.note_refused(asker, self.clock.now());
                 None
             }
         }
     }
 
-    /// Whether the log is to say that requests now fail, or no longer do. What it does not say now, it says after the next.
+    /// Whether to log now that requests fail, or no longer do. If not now, the next request logs
+    /// it.
     fn turned(&self, failing: bool) -> bool {
         let logged = self.failing.load(Ordering::Relaxed);
         let turned = logged != failing && self.lines.admit(self.clock.now()).is_some();
@@ -218,7 +216,7 @@ impl TokenIntrospection {
         turned
     }
 
-    /// Caches an answer. Its lifetime starts with the request, since the answer may be as old as that.
+    /// Caches an answer. Its lifetime starts with the request: the answer may be as old as that.
     fn remember(&self, hash: TokenHash, since: Timestamp, answer: &IntrospectionAnswer) {
         let Some(said) = answer else {
             return;

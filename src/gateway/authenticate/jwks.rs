@@ -1,12 +1,13 @@
-//! The issuer's keys, from a file or URL. They are read periodically, and when a token names an unknown key, but then at
-//! most every 30 s. If they cannot be read, the last known keys stay in use.
+//! The issuer's keys, from a file or URL. They are read periodically, and when a token names an
+//! unknown key, but then at most every 30 s. If they cannot be read, the last known keys stay in
+//! use.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::http::Uri;
+use http::Uri;
 use tokio::io::AsyncReadExt as _;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +17,7 @@ use crate::gateway::error::Error;
 use crate::outbound::OutboundClient;
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::token::{KeySet, SignedToken, TokenError};
+use crate::short_lock::ShortLock;
 
 /// How often unknown keys may cause a read.
 const REFETCH_INTERVAL: Duration = Duration::from_secs(30);
@@ -36,8 +38,7 @@ pub(super) struct Jwks {
     stop: CancellationToken,
     /// Held while keys are read, so that concurrent callers share one read.
     turn: tokio::sync::Mutex<()>,
-    /// Held for a few instructions, never across an await.
-    state: Mutex<JwksState>,
+    state: ShortLock<JwksState>,
     failing: AtomicBool,
 }
 
@@ -63,18 +64,14 @@ impl Jwks {
             clock,
             stop,
             turn: tokio::sync::Mutex::default(),
-            state: Mutex::default(),
+            state: ShortLock::default(),
             failing: AtomicBool::new(false),
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, JwksState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Checks a token's signature with the known keys; `None` if its key is not among them.
     pub(super) fn check(&self, token: &SignedToken<'_>) -> Option<Result<(), TokenError>> {
-        let keys = self.state().keys.clone()?;
+        let keys = self.state.lock().keys.clone()?;
         match keys.check(token) {
             Err(TokenError::UnknownKey) => None,
             judged => Some(judged),
@@ -84,7 +81,7 @@ impl Jwks {
     /// The refusal of a token whose key was not found, even after reading the keys again.
     pub(super) fn not_found(&self) -> Error {
         // If the keys could not be read, the token may be good.
-        if self.state().keys.is_none() || self.failing.load(Ordering::Relaxed) {
+        if self.state.lock().keys.is_none() || self.failing.load(Ordering::Relaxed) {
             return Error::Unavailable;
         }
         TokenError::UnknownKey.into()
@@ -92,7 +89,7 @@ impl Jwks {
 
     /// Whether a token may cause a read now.
     fn may_ask(&self) -> bool {
-        let state = self.state();
+        let state = self.state.lock();
         let (last, pause) = match state.keys {
             Some(_) => (state.asked, REFETCH_INTERVAL),
             None => (state.tried, FIRST_FETCH_INTERVAL),
@@ -104,14 +101,14 @@ impl Jwks {
 
     /// Reads the keys again because a token names an unknown one.
     pub(super) async fn ask(&self) {
-        let known = self.state().keys.is_some();
+        let known = self.state.lock().keys.is_some();
         if !self.may_ask() {
             return;
         }
         let _turn = self.turn.lock().await;
-        let found_meanwhile = !known && self.state().keys.is_some();
+        let found_meanwhile = !known && self.state.lock().keys.is_some();
         if !found_meanwhile && self.may_ask() {
-            self.state().asked = Some(self.clock.now());
+            self.state.lock().asked = Some(self.clock.now());
             self.read().await;
         }
     }
@@ -126,7 +123,7 @@ impl Jwks {
         let Some(found) = self.stop.run_until_cancelled(self.fetch()).await else {
             return;
         };
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.tried = Some(self.clock.now());
         match found {
             Ok(keys) => {

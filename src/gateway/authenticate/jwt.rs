@@ -1,4 +1,5 @@
-//! JSON Web Tokens: verifies the signature with the issuer's keys or a shared secret, then the claims.
+//! JSON Web Tokens: verifies the signature by the issuer's keys or a shared secret, then the
+//! claims.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,7 +89,7 @@ impl JwtVerifier {
     }
 }
 
-/// Checks a token with the issuer's keys, which are read again if the token's key is not among them.
+/// Checks a token with the issuer's keys. They are read again if the token's key is missing.
 async fn check(keys: &Arc<Jwks>, token: &SignedToken<'_>, tasks: &TaskTracker) -> Result<()> {
     if let Some(judged) = keys.check(token) {
         return Ok(judged?);

@@ -1,14 +1,16 @@
-//! Bounds what tokens that nobody knows may cost: requests to the authorization server at once, and tokens a second from one
-//! address that it refuses or does not answer about. So a flood of invented tokens delays neither tokens that were valid before nor fresh ones from elsewhere.
+//! Bounds the cost of unknown tokens: concurrent requests to the authorization server, and refused
+//! or unanswered tokens a second from one address. A flood of invented tokens delays neither known
+//! tokens nor fresh ones from elsewhere.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
-use tokio::time::{Instant, timeout_at};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 use crate::config::{Config, TlsMode};
+use crate::gateway::admission::{KeyedSemaphore, TurnPermit, turn_of_each};
 use crate::gateway::error::Result;
-use crate::gateway::keyed_semaphore::KeyedSemaphore;
 use crate::gateway::limit::{BucketTable, RateClass, RateLimit, network};
 use crate::protocol::timestamp::Timestamp;
 
@@ -16,42 +18,35 @@ use crate::protocol::timestamp::Timestamp;
 const MAX_ASKING: usize = 80;
 /// Most of them about tokens of which nothing is known.
 const MAX_UNKNOWN: usize = 64;
-/// Most of them from one address. The others from there wait for each other, and not in front of everybody else.
+/// Most of them from one address. Further ones from there wait without delaying other addresses.
 const MAX_PER_ADDRESS: usize = 4;
 /// Most addresses whose refused tokens are counted.
 const MAX_BUCKETS: usize = 10_000;
 
-/// Whose token it is that is asked about.
+/// The owner of a token that is introspected.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum TokenOwner {
-    /// Of somebody whose token was valid before.
+    /// The token was valid before.
     Known,
-    /// Of somebody at this address, if it says anything.
+    /// Nothing is known of the token; the address, if it is that of a client.
     Stranger(Option<IpAddr>),
 }
 
 pub(super) struct TokenQuota {
-    all: Semaphore,
-    unknown: Semaphore,
+    all: Arc<Semaphore>,
+    unknown: Arc<Semaphore>,
     addresses: KeyedSemaphore<IpAddr>,
     refused: BucketTable<IpAddr>,
     rate: RateLimit,
-    /// Whether addresses are those of clients. A plain connection is one of this machine.
+    /// Whether addresses are those of clients. Plain connections come from this machine.
     by_address: bool,
-}
-
-/// A request that may be made, until it is dropped.
-pub(super) struct IntrospectionPermit<'a> {
-    _address: Option<OwnedSemaphorePermit>,
-    _unknown: Option<SemaphorePermit<'a>>,
-    _all: SemaphorePermit<'a>,
 }
 
 impl TokenQuota {
     pub(super) fn new(config: &Config) -> Self {
         Self {
-            all: Semaphore::new(MAX_ASKING),
-            unknown: Semaphore::new(MAX_UNKNOWN),
+            all: Arc::new(Semaphore::new(MAX_ASKING)),
+            unknown: Arc::new(Semaphore::new(MAX_UNKNOWN)),
             addresses: KeyedSemaphore::new(MAX_PER_ADDRESS),
             refused: BucketTable::new(MAX_BUCKETS),
             rate: RateClass::Token.rate(&config.rates),
@@ -59,7 +54,7 @@ impl TokenQuota {
         }
     }
 
-    /// Someone with a token of which nothing is known, unless too many of that address were refused.
+    /// The owner of an unknown token, unless too many from that address were refused.
     pub(super) fn stranger(&self, from: Option<IpAddr>, now: Timestamp) -> Result<TokenOwner> {
         let from = from.filter(|_| self.by_address).map(network);
         if let Some(from) = &from {
@@ -77,25 +72,13 @@ impl TokenQuota {
     }
 
     /// Waits for the turn to make a request; `None` if it does not come in time.
-    pub(super) async fn place(
-        &self,
-        asker: TokenOwner,
-        deadline: Instant,
-    ) -> Option<IntrospectionPermit<'_>> {
-        let turn = async {
-            let (mut address, mut unknown) = (None, None);
-            if let TokenOwner::Stranger(from) = asker {
-                if let Some(from) = from {
-                    address = Some(self.addresses.of(&from).acquire_owned().await.ok()?);
-                }
-                unknown = Some(self.unknown.acquire().await.ok()?);
-            }
-            Some(IntrospectionPermit {
-                _address: address,
-                _unknown: unknown,
-                _all: self.all.acquire().await.ok()?,
-            })
-        };
-        timeout_at(deadline, turn).await.ok().flatten()
+    pub(super) async fn place(&self, asker: TokenOwner, deadline: Instant) -> Option<TurnPermit> {
+        let mut turns = Vec::new();
+        if let TokenOwner::Stranger(from) = asker {
+            turns.extend(from.map(|from| self.addresses.of(&from)));
+            turns.push(Arc::clone(&self.unknown));
+        }
+        turns.push(Arc::clone(&self.all));
+        turn_of_each(turns, deadline).await
     }
 }

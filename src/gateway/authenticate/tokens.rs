@@ -1,101 +1,95 @@
-//! External tokens: chooses how each is verified, and makes a caller of its claims. Every refusal reads the same to the
-//! caller; the log has the reason, never the token.
+//! External tokens: chooses how each is verified, and makes a caller of its claims. Every refusal
+//! reads the same to the caller; the log has the reason, never the token.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use tokio_util::sync::CancellationToken;
 
-use super::Authenticator;
 use super::introspection::TokenIntrospection;
 use super::jwt::JwtVerifier;
 use super::revocations::RevokedTokens;
 use super::tenants::TenantCache;
 use super::token_quota::TokenQuota;
-use crate::clock::Clock;
-use crate::config::{Auth, Config, Secret};
+use crate::config::{Auth, Secret};
 use crate::gateway::caller::{Caller, CallerIdentity};
+use crate::gateway::channel::ChannelService;
+use crate::gateway::context::GatewayContext;
 use crate::gateway::error::{Error, Result};
 use crate::outbound::OutboundClient;
 use crate::protocol::credential::RoleName;
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::token::{ClaimNames, TokenClaims, TokenError, looks_signed};
+use crate::short_lock::ShortLock;
 use crate::telemetry::trace;
 
 /// Tokens of live channels that are rechecked at once: few, as it is not urgent.
 const RECHECKED_AT_ONCE: usize = 8;
 
-pub(in crate::gateway) struct TokenVerifier {
+pub(super) struct TokenVerifier {
+    context: Arc<GatewayContext>,
+    channels: Arc<ChannelService>,
     jwt: Option<JwtVerifier>,
     introspection: Option<Arc<TokenIntrospection>>,
     /// When the opaque tokens of live channels were last found valid.
-    confirmed: Mutex<HashMap<Secret, Timestamp>>,
-    pub(super) tenants: TenantCache,
-    pub(super) revoked: RevokedTokens,
+    confirmed: ShortLock<HashMap<Secret, Timestamp>>,
+    tenants: TenantCache,
+    revoked: RevokedTokens,
+}
+
+/// The client that asks issuers. It fails if the system's certificates cannot be read.
+pub(in crate::gateway) fn outbound(config: &Auth) -> std::io::Result<OutboundClient> {
+    let urls = [&config.jwt_jwks_url, &config.introspection_url];
+    let outbound = OutboundClient::new(urls.iter().any(|url| url.starts_with("https:")))?;
+    Ok(outbound.traced(trace::context))
 }
 
 impl TokenVerifier {
-    pub(in crate::gateway) fn new(
-        config: &Config,
-        clock: &Clock,
-        stop: &CancellationToken,
-    ) -> std::io::Result<Self> {
-        let quota = TokenQuota::new(config);
-        let config = &config.auth;
-        let urls = [&config.jwt_jwks_url, &config.introspection_url];
-        let outbound = OutboundClient::new(urls.iter().any(|url| url.starts_with("https:")))?;
-        let outbound = outbound.traced(trace::context);
+    pub fn new(
+        context: &Arc<GatewayContext>,
+        channels: &Arc<ChannelService>,
+        outbound: &OutboundClient,
+    ) -> Self {
+        let (config, clock) = (&context.config.auth, &context.clock);
         let names = ClaimNames {
             tenant: config.jwt_tenant_claim.clone(),
             role: config.jwt_role_claim.clone(),
             id: config.jwt_id_claim.clone(),
         };
-        Ok(Self {
-            jwt: JwtVerifier::new(config, &names, &outbound, clock, stop),
-            introspection: TokenIntrospection::new(config, &names, &outbound, clock, quota)
-                .map(Arc::new),
-            confirmed: Mutex::default(),
-            tenants: TenantCache::default(),
-            revoked: RevokedTokens::default(),
-        })
+        let quota = TokenQuota::new(&context.config);
+        let introspection = TokenIntrospection::new(config, &names, outbound, clock, quota);
+        let store = &context.store.credentials;
+        Self {
+            jwt: JwtVerifier::new(config, &names, outbound, clock, &context.draining),
+            introspection: introspection.map(Arc::new),
+            confirmed: ShortLock::default(),
+            tenants: TenantCache::new(store, channels),
+            revoked: RevokedTokens::new(store, channels),
+            context: Arc::clone(context),
+            channels: Arc::clone(channels),
+        }
     }
 
-    /// Whether tokens of others are accepted at all.
-    pub(super) fn any(&self) -> bool {
-        self.jwt.is_some() || self.introspection.is_some()
-    }
-}
-
-impl Authenticator {
-    pub fn authentication_methods(&self) -> Vec<&'static str> {
-        let auth = &self.context.config.auth;
-        [
-            ("apiKey", true),
-            ("jwt", auth.jwt()),
-            ("oauth2", auth.introspection()),
-            ("basic", auth.basic),
-        ]
-        .into_iter()
-        .filter_map(|(name, on)| on.then_some(name))
-        .collect()
+    /// Reads which tenants and tokens changed. If one fails, the other is read all the same.
+    pub async fn refresh(&self) -> Result<()> {
+        let tenants = self.tenants.refresh().await;
+        if self.jwt.is_none() && self.introspection.is_none() {
+            return tenants;
+        }
+        tenants.and(self.revoked.refresh().await)
     }
 
     /// The caller of a token that the gateway did not issue.
-    pub(super) async fn by_foreign_token(
-        &self,
-        token: &str,
-        from: Option<IpAddr>,
-    ) -> Result<Caller> {
+    pub async fn caller(&self, token: &str, from: Option<IpAddr>) -> Result<Caller> {
         let plausible = !token.is_empty()
             && token.len() <= self.context.config.auth.jwt_max_bytes
             && token.bytes().all(|byte| byte.is_ascii_graphic());
         if !plausible {
             return Err(TokenError::Text.into());
         }
-        match (&self.tokens.jwt, &self.tokens.introspection) {
+        match (&self.jwt, &self.introspection) {
             (Some(jwt), _) if looks_signed(token) => {
                 let claims = jwt.judge(token, &self.context.tasks).await?;
                 self.stand_for(&claims, "jwt", None, from).await
@@ -111,7 +105,7 @@ impl Authenticator {
         }
     }
 
-    /// The caller that claims identify. Its principal contains a colon, which no credential's id does, so they never clash.
+    /// The caller that claims identify. Its principal contains a colon, unlike any credential's id.
     async fn stand_for(
         &self,
         claims: &TokenClaims,
@@ -133,10 +127,11 @@ impl Authenticator {
         if role != RoleName::Admin && claims.id.is_none() && !allowed {
             return Err(TokenError::Unbound(key).into());
         }
-        if !self.tenant_is_active(&claims.tenant).await? {
+        if !self.tenants.is_active(&claims.tenant).await? {
             return Err(TokenError::Tenant.into());
         }
-        if self.is_revoked(&claims.tenant, &claims.identity).await? {
+        let revoked = self.revoked.include(&claims.tenant, &claims.identity);
+        if revoked.await? {
             return Err(TokenError::Revoked.into());
         }
         let origin = CallerIdentity {
@@ -151,24 +146,23 @@ impl Authenticator {
         Caller::in_role(role, origin, claims.id.as_deref())
     }
 
-    pub(in crate::gateway) async fn refresh_issuer_keys(&self) -> Result<()> {
-        if let Some(jwt) = &self.tokens.jwt {
+    pub async fn refresh_issuer_keys(&self) {
+        if let Some(jwt) = &self.jwt {
             jwt.refresh().await;
         }
-        Ok(())
     }
 
-    /// Rechecks the opaque tokens of live channels, and closes the channels whose token is no longer valid, or was last found
-    /// valid too long ago.
-    pub(in crate::gateway) async fn recheck_channels(&self) -> Result<()> {
-        let Some(introspection) = &self.tokens.introspection else {
-            return Ok(());
+    /// Rechecks the opaque tokens of live channels. Closes the channels whose token is no longer
+    /// valid, or was last found valid too long ago.
+    pub async fn recheck_channels(&self) {
+        let Some(introspection) = &self.introspection else {
+            return;
         };
-        let tokens = self.channels.channel_tokens();
+        let tokens = self.channels.registry.tokens();
         // A new token was found valid when its channel was opened.
-        let before = std::mem::take(&mut *self.confirmed());
+        let before = std::mem::take(&mut *self.confirmed.lock());
         let now = self.context.clock.now();
-        self.confirmed().extend(tokens.iter().map(|token| {
+        self.confirmed.lock().extend(tokens.iter().map(|token| {
             let at = before.get(token).copied().unwrap_or(now);
             (token.clone(), at)
         }));
@@ -176,35 +170,33 @@ impl Authenticator {
         futures_util::stream::iter(tokens)
             .for_each_concurrent(RECHECKED_AT_ONCE, async |token| {
                 let judged = introspection.judge(token.expose(), None, tasks);
-                match judged.await {
+                let ended = match judged.await {
                     Ok(_) => {
-                        self.confirmed().insert(token, self.context.clock.now());
+                        let now = self.context.clock.now();
+                        self.confirmed.lock().insert(token.clone(), now);
+                        false
                     }
-                    Err(Error::InvalidToken) => self.channels.close_channels_by(&token),
+                    Err(Error::InvalidToken) => true,
                     // A token that cannot be checked now keeps its channel for a grace period.
-                    Err(_) if self.is_unconfirmed(&token) => {
-                        self.channels.close_channels_by(&token);
-                    }
-                    Err(_) => {}
+                    Err(_) => self.is_unconfirmed(&token),
+                };
+                if ended {
+                    let registry = &self.channels.registry;
+                    registry.close_ended(|channel| channel.recheck.as_ref() == Some(&token));
                 }
             })
             .await;
-        Ok(())
-    }
-
-    fn confirmed(&self) -> MutexGuard<'_, HashMap<Secret, Timestamp>> {
-        let confirmed = &self.tokens.confirmed;
-        confirmed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_unconfirmed(&self, token: &Secret) -> bool {
         let grace = Duration::from_secs(self.context.config.auth.introspection_grace_seconds);
-        let at = self.confirmed().get(token).copied();
+        let at = self.confirmed.lock().get(token).copied();
         at.is_some_and(|at| self.context.clock.now().inner() - at.inner() > grace)
     }
 }
 
-/// How often the tokens of live channels are rechecked. Half the cache's lifetime, since cached answers age as well.
+/// How often channels' tokens are rechecked: half the cache's lifetime, since cached answers age
+/// too.
 pub(in crate::gateway) fn recheck_every(config: &Auth) -> Duration {
     Duration::from_secs((config.introspection_cache_seconds / 2).max(1))
 }

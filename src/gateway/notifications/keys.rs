@@ -1,5 +1,6 @@
-//! What notifications derive from the cluster secret: the key that push services know the gateway by (VAPID), and the key that
-//! URLs, browsers' keys and webhooks' secrets are stored under. A copy of the database gives none of them away.
+//! Keys that notifications derive from the cluster secret: the VAPID key by which push services
+//! know the gateway, and the key that encrypts stored URLs, browsers' keys and webhooks' secrets. A
+//! copy of the database reveals none of them.
 
 use aes_gcm::aead::{Aead as _, Payload};
 use aes_gcm::{Aes256Gcm, KeyInit as _};
@@ -10,9 +11,8 @@ use p256::ecdsa::SigningKey;
 use serde::{Deserialize, Serialize};
 
 use crate::gateway::authenticate::random;
-use crate::gateway::error::Error;
-use crate::gateway::error::Result;
-use crate::gateway::secret::ClusterSecret;
+use crate::gateway::error::{Error, Result};
+use crate::gateway::secret::{ClusterSecret, tag_bytes};
 use crate::protocol::id::{ApproverId, TenantId};
 use crate::protocol::notification::{PushKeys, TargetUrl, WebhookSecret};
 
@@ -77,12 +77,7 @@ impl NotificationKeys {
     /// Recognises a URL without showing it.
     pub fn url_hash(&self, url: &TargetUrl) -> [u8; 32] {
         let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, &self.url_hash);
-        let tag = ring::hmac::sign(&key, url.as_str().as_bytes());
-        let mut hash = [0; 32];
-        for (to, from) in hash.iter_mut().zip(tag.as_ref()) {
-            *to = *from;
-        }
-        hash
+        tag_bytes(ring::hmac::sign(&key, url.as_str().as_bytes()))
     }
 
     /// Encrypts what is stored. It opens for the same approver and URL only.

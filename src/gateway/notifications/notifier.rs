@@ -1,23 +1,24 @@
-//! Tells approvers that something waits. A submission hands over, after its commit, whom it asked: in memory, and never waiting. What is
-//! lost so, because there is too much or a node dies, is found by the sweep. No exchange waits for a notification.
+//! Tells approvers that something waits. After its commit, a submission hands over the approvers
+//! that it asked, in memory and without waiting. Hints are lost if there are too many or the node
+//! dies; the sweep finds those approvers. No exchange waits for a notification.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc};
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::NotificationService;
+use super::load::DeliveryPermit;
 use super::send::{DeliveryOutcome, NotificationMessage, SEND_TIMEOUT};
+use super::service::NotificationService;
 use crate::config::MAX_RETRY_SECONDS;
 use crate::gateway::error::Result;
 use crate::gateway::notices::NotificationHint;
 use crate::jitter::jitter;
-use crate::protocol::id::TenantId;
 use crate::protocol::notification::{NotificationKind, NotificationNotice};
 use crate::store::audit::AuditActor;
 use crate::store::error::StoreError;
@@ -25,125 +26,35 @@ use crate::store::notification_delivery::{ClaimTerms, ClaimedNotification};
 
 /// Approvers that one statement looks at.
 const HINTS_PER_ROUND: usize = 512;
-/// Pause between rounds, so that a busy node asks the database this often and not for every submission.
+/// Pause between rounds, so that a busy node does not ask the database for every submission.
 const ROUND_INTERVAL: Duration = Duration::from_millis(50);
 /// Targets that one statement claims.
 const CLAIMS: usize = 64;
 /// How long a claim lasts. A node that dies is replaced after that.
 const CLAIM_SECONDS: u64 = 30;
-/// A claim that could not be sent by then is given back: the rest is for the sending itself, and for writing down what came of it.
+/// A claim that could not be sent by then is given back. The rest of its time is for sending and
+/// for writing the outcome.
 const START_TIMEOUT: Duration = Duration::from_secs(CLAIM_SECONDS - SEND_TIMEOUT.as_secs() - 5);
-/// How long a notification has its turn. After that it goes on, but the next one begins: a target that does not answer delays no other.
+/// How long a notification has its turn. After that it goes on and the next one begins, so a silent
+/// target delays no other.
 const TURN_TIMEOUT: Duration = Duration::from_secs(1);
-/// Turns of a node, and of one tenant.
-const MAX_TURNS: usize = 256;
-const MAX_TURNS_PER_TENANT: usize = 32;
-/// Claimed and not yet done: in all, of one tenant, and of one tenant's targets that failed the last time.
-const MAX_CLAIMED: usize = 2_048;
-const MAX_CLAIMED_PER_TENANT: usize = 256;
-const MAX_FAILING_PER_TENANT: usize = 32;
 /// Targets that one statement of the sweep looks at.
 const SWEEP_PAGE: i64 = 500;
 
-/// How much is under way.
-pub(super) struct DeliveryLoad {
-    turns: Arc<Semaphore>,
-    /// By tenant; held for a few instructions, never across an await.
-    tenants: Mutex<HashMap<TenantId, TenantLoad>>,
-}
-
-struct TenantLoad {
-    claimed: usize,
-    /// Of these, targets that failed the last time.
-    failing: usize,
-    turns: Arc<Semaphore>,
-}
-
-impl Default for TenantLoad {
-    fn default() -> Self {
-        Self {
-            claimed: 0,
-            failing: 0,
-            turns: Arc::new(Semaphore::new(MAX_TURNS_PER_TENANT)),
-        }
-    }
-}
-
-/// The targets that a claim may take.
-struct ClaimRoom {
-    targets: usize,
-    /// Tenants that have enough under way, and those whose failing targets have.
-    busy: Vec<TenantId>,
-    failing: Vec<TenantId>,
-}
-
-impl Default for DeliveryLoad {
-    fn default() -> Self {
-        Self {
-            turns: Arc::new(Semaphore::new(MAX_TURNS)),
-            tenants: Mutex::default(),
-        }
-    }
-}
-
-impl DeliveryLoad {
-    fn tenants(&self) -> MutexGuard<'_, HashMap<TenantId, TenantLoad>> {
-        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn room(&self) -> ClaimRoom {
-        let tenants = self.tenants();
-        let all: usize = tenants.values().map(|load| load.claimed).sum();
-        let those = |enough: fn(&TenantLoad) -> bool| {
-            let those = tenants.iter().filter(|(_, load)| enough(load));
-            those.map(|(tenant, _)| tenant.clone()).collect()
-        };
-        ClaimRoom {
-            targets: MAX_CLAIMED.saturating_sub(all),
-            busy: those(|load| load.claimed >= MAX_CLAIMED_PER_TENANT),
-            failing: those(|load| load.failing >= MAX_FAILING_PER_TENANT),
-        }
-    }
-
-    /// Counts a claim until it is done.
-    fn enter(self: &Arc<Self>, claimed: &ClaimedNotification) -> DeliveryPermit {
-        let mut tenants = self.tenants();
-        let load = tenants.entry(claimed.tenant.clone()).or_default();
-        let failing = claimed.attempts > 0;
-        load.claimed += 1;
-        load.failing += usize::from(failing);
-        DeliveryPermit {
-            load: Arc::clone(self),
-            tenant: claimed.tenant.clone(),
-            failing,
-            turns: Arc::clone(&load.turns),
-        }
-    }
-}
-
-struct DeliveryPermit {
-    load: Arc<DeliveryLoad>,
-    tenant: TenantId,
-    failing: bool,
-    turns: Arc<Semaphore>,
-}
-
-impl Drop for DeliveryPermit {
-    fn drop(&mut self) {
-        let mut tenants = self.load.tenants();
-        if let Some(load) = tenants.get_mut(&self.tenant) {
-            load.claimed = load.claimed.saturating_sub(1);
-            load.failing = load.failing.saturating_sub(usize::from(self.failing));
-            if load.claimed == 0 {
-                tenants.remove(&self.tenant);
-            }
-        }
-    }
-}
-
 impl NotificationService {
-    /// Looks at whom submissions have asked, until the node stops.
-    pub(super) async fn run(
+    /// Sends what submissions ask for, until the node stops.
+    pub(in crate::gateway) fn start(
+        self: &Arc<Self>,
+        asked: mpsc::Receiver<NotificationHint>,
+        stop: &CancellationToken,
+    ) {
+        if self.off().is_none() {
+            let running = Arc::clone(self).run(asked, stop.clone());
+            self.context.tasks.spawn(running);
+        }
+    }
+
+    async fn run(
         self: Arc<Self>,
         mut hints: mpsc::Receiver<NotificationHint>,
         stop: CancellationToken,
@@ -188,7 +99,7 @@ impl NotificationService {
             let found = store.claim_notifications(asked, &terms).await?;
             let full = found.len() >= limit;
             for claimed in found {
-                let slot = self.load.enter(&claimed);
+                let slot = self.load.enter(&claimed.tenant, claimed.attempts > 0);
                 let (this, stop) = (Arc::clone(self), stop.clone());
                 let delivery = async move { this.deliver(claimed, claim, slot, stop).await };
                 self.context.tasks.spawn(delivery);
@@ -218,11 +129,10 @@ impl NotificationService {
         match noted {
             Ok(Some(delay)) => {
                 let again = stop.run_until_cancelled(sleep(delay));
-                // What came meanwhile, or failed. Later than that, the sweep looks anyway.
+                // Looks for new items, or retries. After a longer delay the sweep does it.
                 if delay <= self.sweep_period() && again.await.is_some() {
-                    self.context
-                        .notices
-                        .leave(&claimed.tenant, [&claimed.approver]);
+                    let notices = &self.context.notices;
+                    notices.leave(&claimed.tenant, [&claimed.approver]);
                 }
             }
             Ok(None) => {}
@@ -241,12 +151,8 @@ impl NotificationService {
         stop: &CancellationToken,
     ) -> Option<DeliveryOutcome> {
         let latest = Instant::now() + START_TIMEOUT;
-        let turn = async {
-            let own = slot.turns.acquire().await;
-            (own, self.load.turns.acquire().await)
-        };
-        let turn = stop.run_until_cancelled(timeout_at(latest, turn)).await;
-        let turn = turn?.ok()?;
+        let turn = stop.run_until_cancelled(slot.turn(latest));
+        let turn = turn.await??;
         let mut sending = pin!(stop.run_until_cancelled(self.send_claimed(claimed)));
         if let Ok(outcome) = timeout(TURN_TIMEOUT, &mut sending).await {
             return outcome;
@@ -263,11 +169,7 @@ impl NotificationService {
             &claimed.target,
         );
         let Some(target) = target else {
-            return DeliveryOutcome::Failed {
-                status: None,
-                failure: "what was stored of it cannot be read".into(),
-                retry_after: None,
-            };
+            return DeliveryOutcome::failed("what was stored of it cannot be read");
         };
         let letter = NotificationMessage {
             approver: &claimed.approver,
@@ -278,38 +180,27 @@ impl NotificationService {
         self.sender.send(&self.keys, &target, &letter).await
     }
 
-    /// Writes down what came of it, and returns after which time to look again.
+    /// Writes the outcome, and returns the delay after which to look again.
     async fn note(
         &self,
         claimed: &ClaimedNotification,
         claim: Uuid,
         outcome: &DeliveryOutcome,
     ) -> Result<Option<Duration>, StoreError> {
-        let (store, config) = (
-            &self.context.store.notifications,
-            &self.context.config.notifications,
-        );
+        let store = &self.context.store.notifications;
+        let (config, metrics) = (&self.context.config.notifications, &self.context.metrics);
         let (kind, id) = (claimed.kind.as_str(), claimed.id);
-        let ClaimedNotification {
-            tenant, approver, ..
-        } = claimed;
-        let count = |outcome| {
-            self.context
-                .metrics
-                .notifications
-                .of([kind, outcome])
-                .increment();
-        };
+        let (tenant, approver) = (&claimed.tenant, &claimed.approver);
+        let count = |outcome| metrics.notifications.of([kind, outcome]).increment();
         let (failure, retry_after, gone) = match outcome {
             DeliveryOutcome::Delivered(_) => {
                 count("delivered");
                 let age = self.context.store.database.database_now() - claimed.oldest;
-                let times = self.context.metrics.notification_delay.of([kind]);
+                let times = metrics.notification_delay.of([kind]);
                 times.observe(age.as_seconds_f64().max(0.0));
-                store
-                    .note_delivered(claimed, claim, config.pause_seconds)
-                    .await?;
-                return Ok(Some(Duration::from_secs(config.pause_seconds)));
+                let pause = config.pause_seconds;
+                store.note_delivered(claimed, claim, pause).await?;
+                return Ok(Some(Duration::from_secs(pause)));
             }
             // A browser that has unsubscribed does not come back under this URL.
             DeliveryOutcome::Gone(status) if claimed.kind == NotificationKind::WebPush => {
@@ -333,9 +224,8 @@ impl NotificationService {
             } => (failure.clone(), *retry_after, false),
         };
         count("failed");
-        let delay = self
-            .backoff(claimed.attempts)
-            .max(retry_after.unwrap_or_default());
+        let backoff = self.backoff(claimed.attempts);
+        let delay = backoff.max(retry_after.unwrap_or_default());
         let give_up = if gone { 0 } else { config.give_up_seconds };
         let disabled = store
             .note_failed(claimed, claim, &failure, delay.as_secs_f64(), give_up)
@@ -360,28 +250,23 @@ impl NotificationService {
         Duration::from_millis(self.context.config.notifications.sweep_ms)
     }
 
-    /// Finds what no hint has told of, one node for all.
+    /// Finds approvers that no hint named. One node does it for all.
     pub(in crate::gateway) async fn sweep(&self) -> Result<()> {
         if self.off().is_some() {
             return Ok(());
         }
-        let (store, database) = (
-            &self.context.store.notifications,
-            &self.context.store.database,
-        );
+        let store = &self.context.store;
         let period = self.sweep_period();
-        // Shorter than the period, which varies, so that each of them is taken by someone.
-        if !database
-            .take_sweep("notifications", period * 3 / 4, period)
-            .await?
-        {
+        // Shorter than the period, which varies, so that each of them is taken by some node.
+        let turn = (store.database).take_sweep("notifications", period * 3 / 4, period);
+        if !turn.await? {
             return Ok(());
         }
         let mut after = None;
         loop {
-            let (due, last) = store
-                .due_approvers(self.keys.check, after.as_ref(), SWEEP_PAGE)
-                .await?;
+            let notifications = &store.notifications;
+            let due = notifications.due_approvers(self.keys.check, after.as_ref(), SWEEP_PAGE);
+            let (due, last) = due.await?;
             for (tenant, approver) in &due {
                 self.context.notices.leave(tenant, [approver]);
             }

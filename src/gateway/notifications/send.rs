@@ -1,10 +1,9 @@
-//! Sends one notification, and says what came of it in words that hold nothing of the target.
+//! Sends one notification. The outcome reveals nothing about the target.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use axum::body::Bytes;
-use axum::http::{HeaderMap, StatusCode, Uri, header};
+use http::{HeaderMap, StatusCode, Uri, header};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
@@ -47,7 +46,7 @@ impl DeliveryOutcome {
         }
     }
 
-    fn failed(failure: impl Into<String>) -> Self {
+    pub fn failed(failure: impl Into<String>) -> Self {
         Self::Failed {
             status: None,
             failure: failure.into(),
@@ -56,7 +55,7 @@ impl DeliveryOutcome {
     }
 }
 
-/// What is sent, beside the target.
+/// The contents of a notification.
 pub struct NotificationMessage<'a> {
     pub approver: &'a ApproverId,
     pub notice: NotificationNotice,
@@ -157,7 +156,7 @@ impl NotificationSender {
         keys: &NotificationKeys,
         target: &DeliveryTarget,
         letter: &NotificationMessage<'_>,
-    ) -> Result<(HeaderMap, Bytes)> {
+    ) -> Result<(HeaderMap, Vec<u8>)> {
         let now = self.clock.now();
         match target {
             DeliveryTarget::WebPush {
@@ -170,7 +169,7 @@ impl NotificationSender {
                 let proof = web_push::authorization(keys.vapid(), &public, endpoint, contact, now)?;
                 let ttl = (letter.until - now.inner()).whole_seconds();
                 let ttl = ttl.clamp(60, LONGEST_TTL);
-                Ok((web_push::headers(proof, ttl), body.into()))
+                Ok((web_push::headers(proof, ttl), body))
             }
             DeliveryTarget::Webhook { secret, .. } => {
                 let waiting = match letter.notice {
@@ -189,7 +188,7 @@ impl NotificationSender {
                 };
                 let body = serde_json::to_vec(&body).map_err(|_| Error::Internal)?;
                 let headers = webhook::headers(&letter.id, now, &body, secret)?;
-                Ok((headers, body.into()))
+                Ok((headers, body))
             }
         }
     }

@@ -1,11 +1,12 @@
-//! A message to a browser by its push service: encrypted for the browser (RFC 8291), with proof of who sends it (RFC 8292).
+//! A message to a browser by its push service: encrypted for the browser (RFC 8291), with proof of
+//! the sender (RFC 8292).
 
 use aes_gcm::aead::Aead as _;
 use aes_gcm::{Aes128Gcm, KeyInit as _};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hkdf::Hkdf;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use p256::ecdsa::signature::Signer as _;
 use p256::ecdsa::{Signature, SigningKey};
 use p256::{PublicKey, SecretKey};
@@ -71,7 +72,7 @@ pub fn encrypt(text: &[u8], keys: &PushKeys, ephemeral: &MessageRandomness) -> R
     .concat())
 }
 
-/// Who sends, to whom, and until when this counts: a token that the gateway's key has signed.
+/// A token that names sender, recipient and expiry, signed with the gateway's key.
 pub fn authorization(
     key: &SigningKey,
     public: &str,

@@ -1,8 +1,8 @@
 //! A message to a webhook, signed as Standard Webhooks say, so that their libraries verify it.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use ring::hmac;
 
 use crate::gateway::error::{Error, Result};

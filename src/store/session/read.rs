@@ -55,13 +55,13 @@ async fn read_session(
                s.metadata::text as "metadata?",
                exists (select from pairings p
                         where p.tenant_id = s.tenant_id and p.enforcer_id = s.enforcer_id and p.revoked_at is null
-                          and ($3::text is null or p.approver_id = $3)) as "paired!"
+                          and ($1::text is null or p.approver_id = $1)) as "paired!"
           from sessions s
-         where s.tenant_id = $1 and s.session_id = $2
+         where s.tenant_id = $2 and s.session_id = $3
         "#,
+        approver.map(ApproverId::as_str),
         tenant.as_str(),
         session.as_str(),
-        approver.map(ApproverId::as_str),
     )
     .fetch_optional(&mut *connection)
     .await?;

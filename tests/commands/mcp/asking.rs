@@ -1,6 +1,6 @@
 //! Questions and their answers.
 
-use countersign::client::approver::{Approver, InboxItem};
+use countersign::client::approver::{Approver, InboxRequest};
 use countersign::protocol::decision::Verdict;
 use serde_json::{Value, json};
 
@@ -9,18 +9,18 @@ use crate::client::people::{PATIENCE, because, choice};
 use crate::commands::enforcer::{decide, paired};
 use crate::support::{Cluster, until};
 
-async fn inbox(approver: &Approver) -> Vec<InboxItem> {
+async fn inbox(approver: &Approver) -> Vec<InboxRequest> {
     let mut items = Vec::new();
     approver.inbox(|item| items.push(item)).await.unwrap();
     items
 }
 
-fn artifact(item: &InboxItem) -> Value {
+fn artifact(item: &InboxRequest) -> Value {
     serde_json::from_str(item.content.as_ref().unwrap().artifact().text()).unwrap()
 }
 
 /// Everything that waits, once it is so many.
-async fn waiting(approver: &Approver, count: usize) -> Vec<InboxItem> {
+async fn waiting(approver: &Approver, count: usize) -> Vec<InboxRequest> {
     until("all wait", PATIENCE, async || {
         inbox(approver).await.len() == count
     })

@@ -1,32 +1,31 @@
-//! Deciding: sign what a person chose, send it, and see what becomes of it.
+//! Decisions: sign a person's choice, send it, and follow its delivery.
 
 use std::time::Duration;
 
-use tokio::time::{Instant, sleep};
-
-use super::inbox::InboxItem;
-use super::{Approver, deadline};
-use crate::error::ClientError;
+use super::inbox::InboxRequest;
+use super::requested_action::requested_actions;
+use super::role::{Approver, POLL_PAUSE};
+use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayCall, path};
 use crate::profile::EnforcerRecord;
+use crate::random::random;
 use crate::record::DecisionRecord;
+use crate::retry::poll;
 use crate::shell::wrappers::hides_what_runs;
 use crate::shell::{chooses_something, plain_words};
-use crate::{random, wire};
+use crate::wire;
 use countersign_e2e::{
     ArtifactHints, DecisionContent, DecisionScope, GrantMatch, MAX_GRANT_LIFETIME, OpenedArtifact,
     OutcomeEffect, PlainArtifact, reject_unopened, sign_decision, verify_outcome,
 };
 use countersign_protocol::decision::Verdict;
-use countersign_protocol::json::{self, JsonNode, JsonValue};
+use countersign_protocol::json::{self, JsonNode};
 use countersign_protocol::timestamp::Timestamp;
 
-/// How long a rejection of something that could not be opened counts: the time beside it may be a lie.
+/// Of the rejection of a request that does not open: the time beside it may be a lie.
 const REJECTION_LIFETIME: Duration = Duration::from_secs(60 * 60);
-const FIRST_POLL_INTERVAL: Duration = Duration::from_millis(100);
-const MAX_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What a person chose.
+/// A person's choice.
 #[derive(Debug, Clone)]
 pub struct ApproverChoice {
     pub verdict: Verdict,
@@ -48,69 +47,20 @@ pub struct AcceptedDecision {
 /// The source of the news that the enforcer got a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeliveryConfirmation {
-    /// Nobody yet.
     Missing,
-    /// The gateway alone.
     ByGateway,
-    /// The enforcer itself, by its signature, with what it did.
+    /// By the enforcer's signature.
     ByEnforcer(OutcomeEffect),
     /// The gateway serves an outcome that the enforcer did not sign about this decision.
     Forged,
 }
 
-/// One of the actions that an enforcer offers in an artifact.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RequestedAction {
-    pub id: String,
-    pub caption: String,
-    pub verdict: Verdict,
-}
-
-/// The actions that an artifact offers, if any. What is not understood offers nothing.
-pub fn requested_actions(artifact: &PlainArtifact) -> Vec<RequestedAction> {
-    let node = json::parse(artifact.text().as_bytes());
-    let actions = node.ok().and_then(|node| read_actions(&node));
-    actions.unwrap_or_default()
-}
-
-fn read_actions(artifact: &JsonNode<'_>) -> Option<Vec<RequestedAction>> {
-    let extensions = artifact.as_object()?.get("extensions")?.as_object()?;
-    // The name of the protocol is configured at the gateway, and stands between the two.
-    let mut extensions = extensions.iter();
-    let wanted = extensions.find(|member| {
-        member.name.starts_with("org.") && member.name.ends_with(".requestedActions")
-    })?;
-    let JsonValue::Array(actions) = &wanted.node.as_object()?.get("actions")?.value else {
-        return None;
-    };
-    let read = |node: &JsonNode<'_>| {
-        let action = node.as_object()?;
-        let text = |name| Some(action.get(name)?.as_str()?.to_owned());
-        let decision = text("decision")?;
-        Some(RequestedAction {
-            id: text("id")?,
-            caption: text("caption")?,
-            verdict: (Verdict::ALL.into_iter()).find(|verdict| verdict.as_str() == decision)?,
-        })
-    };
-    actions.iter().map(read).collect()
-}
-
 impl Approver {
-    pub(super) fn after(&self, time: Duration) -> Timestamp {
-        let time = time.try_into().unwrap_or(time::Duration::MAX);
-        Timestamp::from(self.clock.now().inner().saturating_add(time))
-    }
-
-    /// Signs a choice about an item. Only what was opened can be approved.
-    fn sign(
-        &self,
-        item: &InboxItem,
-        choice: &ApproverChoice,
-    ) -> Result<(String, Timestamp), ClientError> {
-        let opened = match (&item.content, choice.verdict) {
+    /// Signs a choice about a request. Only an opened request can be approved.
+    fn sign(&self, request: &InboxRequest, choice: &ApproverChoice) -> Result<(String, Timestamp)> {
+        let opened = match (&request.content, choice.verdict) {
             (Ok(opened), _) => opened,
-            (Err(_), Verdict::Reject) => return self.sign_unopened(item, choice),
+            (Err(_), Verdict::Reject) => return self.sign_unopened(request, choice),
             (Err(unopened), Verdict::Approve) => {
                 return Err(ClientError::NotApprovable(unopened.to_string()));
             }
@@ -125,12 +75,11 @@ impl Approver {
         let expires_at = match (choice.scope, choice.lasts) {
             (DecisionScope::Once, None) => opened.artifact().expires_at(),
             (DecisionScope::Once, Some(_)) => {
-                return Err(ClientError::Choice(
-                    "a time is for scopes beyond this request",
-                ));
+                let problem = "a time is for scopes beyond this request";
+                return Err(ClientError::Choice(problem));
             }
             (_, Some(lasts)) if lasts <= MAX_GRANT_LIFETIME && hints.grant.is_some() => {
-                self.after(lasts)
+                self.access.after(lasts)
             }
             (_, Some(lasts)) if lasts > MAX_GRANT_LIFETIME => {
                 return Err(ClientError::Choice("a permission lasts at most 24 hours"));
@@ -153,17 +102,17 @@ impl Approver {
 
     fn sign_unopened(
         &self,
-        item: &InboxItem,
+        request: &InboxRequest,
         choice: &ApproverChoice,
-    ) -> Result<(String, Timestamp), ClientError> {
-        let Some(hash) = item.artifact_hash else {
+    ) -> Result<(String, Timestamp)> {
+        let Some(hash) = request.artifact_hash else {
             let problem = "it has no hash that could be rejected".to_owned();
             return Err(ClientError::NotApprovable(problem));
         };
-        let record = (item.enforcer_id.as_ref()).and_then(|id| self.enforcer(id.as_str()));
+        let record = (request.enforcer_id.as_ref()).and_then(|id| self.enforcer(id.as_str()));
         let enforcer = record.as_ref().map(EnforcerRecord::pinned).transpose()?;
-        let expires_at = self.after(REJECTION_LIFETIME);
-        let subject = (&item.request_id, item.repo_ref.as_str());
+        let expires_at = self.access.after(REJECTION_LIFETIME);
+        let subject = (&request.request_id, request.repo_ref.as_str());
         let parties = (&self.keys, enforcer.as_ref());
         let hints = choice.hints.clone();
         let body = reject_unopened(subject, hash, expires_at, hints, parties, &mut random)?;
@@ -173,20 +122,15 @@ impl Approver {
     /// Signs and sends a decision.
     pub async fn decide(
         &self,
-        item: &InboxItem,
+        request: &InboxRequest,
         choice: &ApproverChoice,
-    ) -> Result<AcceptedDecision, ClientError> {
-        let (body, expires_at) = self.sign(item, choice)?;
-        let envelope = wire::envelope(
-            &self.clock,
-            "decision.submit",
-            &item.request_id,
-            self.sender(),
-            &body,
-        )?;
+    ) -> Result<AcceptedDecision> {
+        let (body, expires_at) = self.sign(request, choice)?;
+        let (access, id) = (&self.access, &request.request_id);
+        let envelope = access.envelope("decision.submit", id, &body)?;
         // The same decision again changes nothing.
         let call = GatewayCall::post("/v1/decisions", envelope);
-        let sent = self.client.expect(&call, &[200], deadline()).await;
+        let sent = access.call(&call, &[200]).await;
         sent.map_err(|error| match error.code() {
             Some("SIGNATURE_INVALID" | "KEY_REVOKED") => ClientError::RefusedAfterSigning,
             Some("EXPIRED") => ClientError::ExpiredAfterSigning,
@@ -201,64 +145,54 @@ impl Approver {
         })
     }
 
-    /// Waits until the gateway calls the decision delivered, then verifies the enforcer's outcome. `Missing` if that takes longer than
-    /// `time`.
+    /// Waits until the gateway calls the decision delivered, then verifies the enforcer's outcome.
+    /// `Missing` if that takes longer than `time`.
     pub async fn delivered(
         &self,
-        item: &InboxItem,
+        request: &InboxRequest,
         decided: &AcceptedDecision,
         time: Duration,
-    ) -> Result<DeliveryConfirmation, ClientError> {
-        let request_id = &item.request_id;
-        let call = GatewayCall::get(path(&["v1", "exchanges", request_id.as_str()]));
-        let until = Instant::now() + time;
-        let mut pause = FIRST_POLL_INTERVAL;
-        loop {
-            let answer = self.client.expect(&call, &[200], deadline()).await?;
+    ) -> Result<DeliveryConfirmation> {
+        let exchange = ["v1", "exchanges", request.request_id.as_str()];
+        let state = poll(POLL_PAUSE, time, bool::clone, async || {
+            let answer = self.access.get(&exchange).await?;
             let node = wire::parse(&answer.body)?;
-            let message = wire::PushedMessage::read(&node)?;
-            let body = message.body.as_object();
-            let member = |name| body.and_then(|body| body.get(name));
-            if member("decision").is_none_or(|node| node.raw != decided.body) {
+            let body = wire::PushedMessage::read(&node)?.body;
+            if wire::member(body, "decision").is_none_or(|node| node.raw != decided.body) {
                 return Err(ClientError::answer("the decision that was sent"));
             }
-            if member("state").and_then(JsonNode::as_str) == Some("delivered") {
-                return self.confirmation(item, decided).await;
-            }
-            if Instant::now() + pause >= until {
-                return Ok(DeliveryConfirmation::Missing);
-            }
-            sleep(pause).await;
-            pause = (pause * 2).min(MAX_POLL_INTERVAL);
+            Ok(wire::text(body, "state") == Some("delivered"))
+        });
+        let is_delivered = state.await?;
+        if is_delivered {
+            return self.confirmation(request, decided).await;
         }
+        Ok(DeliveryConfirmation::Missing)
     }
 
     /// The outcome of a decision that the gateway calls delivered.
     async fn confirmation(
         &self,
-        item: &InboxItem,
+        request: &InboxRequest,
         decided: &AcceptedDecision,
-    ) -> Result<DeliveryConfirmation, ClientError> {
-        let Ok(opened) = &item.content else {
+    ) -> Result<DeliveryConfirmation> {
+        let Ok(opened) = &request.content else {
             return Ok(DeliveryConfirmation::ByGateway);
         };
         let artifact = opened.artifact();
         if artifact.outcome_key().is_none() {
             return Ok(DeliveryConfirmation::ByGateway);
         }
-        let request = path(&["v1", "exchanges", item.request_id.as_str(), "outcome"]);
-        let answer = (self.client)
-            .expect(&GatewayCall::get(request), &[200, 404], deadline())
-            .await?;
+        let outcome = path(&["v1", "exchanges", request.request_id.as_str(), "outcome"]);
+        let call = GatewayCall::get(outcome);
+        let answer = self.access.call(&call, &[200, 404]).await?;
         if answer.status == 404 {
             return Ok(DeliveryConfirmation::ByGateway);
         }
         let node = wire::parse(&answer.body)?;
-        let body = wire::PushedMessage::read(&node)?.body.as_object();
-        let outcome = body.and_then(|body| body.get("outcome"));
-        let outcome = outcome.and_then(JsonNode::as_str);
+        let outcome = wire::text(wire::PushedMessage::read(&node)?.body, "outcome");
         let outcome = outcome.ok_or_else(|| ClientError::answer("an outcome"))?;
-        let decision = json::parse(decided.body.as_bytes()).map_err(ClientError::answer)?;
+        let decision = wire::parse(decided.body.as_bytes())?;
         let enforcer = opened.enforcer().id();
         let verified = verify_outcome(outcome, artifact, &self.tenant, enforcer, &decision);
         Ok(match verified {
@@ -267,40 +201,37 @@ impl Approver {
         })
     }
 
-    /// A decision as a file that can be verified offline. Only of what was opened: the file has the artifact.
+    /// A decision as a file that can be verified offline. The file has the artifact.
     pub async fn record(
         &self,
         opened: &OpenedArtifact,
         decided: &AcceptedDecision,
     ) -> DecisionRecord {
-        // They let others verify it who know another device of this approver. Without them it is still complete.
-        let statements = self.statements().await.unwrap_or_default();
-        DecisionRecord::new(
-            (&self.tenant, &self.id),
-            opened.enforcer().id(),
-            opened.artifact(),
-            &decided.body,
-            &self.bundle,
-            statements,
-        )
+        DecisionRecord {
+            tenant: self.tenant.clone(),
+            approver: self.id.clone(),
+            enforcer: opened.enforcer().id().clone(),
+            artifact: opened.artifact().text().to_owned(),
+            decision: decided.body.clone(),
+            device: self.bundle.clone(),
+            // For those who know another device of this approver. The file is complete without.
+            statements: self.statements().await.unwrap_or_default(),
+        }
     }
 }
 
-fn check_action(opened: &OpenedArtifact, id: &str, verdict: Verdict) -> Result<(), ClientError> {
+fn check_action(opened: &OpenedArtifact, id: &str, verdict: Verdict) -> Result<()> {
     let actions = requested_actions(opened.artifact());
     match actions.iter().find(|action| action.id == id) {
         Some(action) if action.verdict == verdict => Ok(()),
-        Some(_) => Err(ClientError::Choice(
-            "this action is for the opposite decision",
-        )),
-        None => Err(ClientError::Choice(
-            "the request offers no action of this id",
-        )),
+        Some(_) => Err("this action is for the opposite decision"),
+        None => Err("the request offers no action of this id"),
     }
+    .map_err(ClientError::Choice)
 }
 
-/// A grant by prefix is for the command that was seen, and others like it.
-fn check_prefix(artifact: &PlainArtifact, prefix: &[String]) -> Result<(), ClientError> {
+/// A grant by prefix is for the command that was shown, and others like it.
+fn check_prefix(artifact: &PlainArtifact, prefix: &[String]) -> Result<()> {
     let node = json::parse(artifact.text().as_bytes());
     let words = node.ok().and_then(|node| read_words(&node));
     let Some(words) = words else {
@@ -327,15 +258,12 @@ fn check_prefix(artifact: &PlainArtifact, prefix: &[String]) -> Result<(), Clien
     Ok(())
 }
 
-/// The words of a command; `None` if a shell could make something else of it.
+/// The words of a command; `None` if a shell could read it as another one.
 fn read_words(artifact: &JsonNode<'_>) -> Option<Vec<String>> {
-    let payload = artifact.as_object()?.get("payload")?.as_object()?;
-    if let Some(argv) = payload.get("argv") {
-        let JsonValue::Array(argv) = &argv.value else {
-            return None;
-        };
-        let words = argv.iter().map(|word| word.as_str().map(str::to_owned));
-        return words.collect();
+    let payload = wire::member(artifact, "payload")?;
+    if wire::member(payload, "argv").is_some() {
+        let words = wire::array(payload, "argv")?.iter().map(JsonNode::as_str);
+        return words.map(|word| word.map(str::to_owned)).collect();
     }
-    plain_words(payload.get("command")?.as_str()?)
+    plain_words(wire::text(payload, "command")?)
 }

@@ -1,27 +1,27 @@
-//! The devices of this approver. This one follows the statements from itself: what no known device has signed is shown as such.
+//! The devices of this approver. This one follows the statements from itself: a device that no
+//! known device has added is shown as not verified.
 
-use super::{Approver, deadline, locked};
-use crate::error::ClientError;
-use crate::gateway::{GatewayAnswer, GatewayCall, path};
-use crate::profile::ApproverProfile;
+use super::role::Approver;
+use crate::error::{ClientError, Result};
+use crate::gateway::{GatewayAnswer, GatewayCall};
 use crate::wire;
 use countersign_e2e::{
     DeviceBundle, DeviceId, DeviceStatement, DeviceTrust, EndorsementRequest, SignedStatement,
     TrustedDevice,
 };
-use countersign_protocol::json::{JsonNode, JsonValue};
+use countersign_protocol::json::JsonNode;
 
-/// What this device knows about one of the devices.
+/// The knowledge of this device about one of the devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DeviceStanding {
     /// This very device, in force.
     Own,
     /// In force, by statements that lead from this device to it.
     Trusted,
-    /// In force as the gateway says. No device that this one trusts has added it.
+    /// In force by the word of the gateway alone.
     Unverified,
     Revoked,
-    /// It ended, as the gateway says: no statement shows it.
+    /// Ended by the word of the gateway alone.
     Ended,
 }
 
@@ -55,9 +55,8 @@ pub struct ListedDevice {
 #[derive(Debug)]
 pub struct KnownDevices {
     pub listed: Vec<ListedDevice>,
-    /// As the gateway lists them, in force.
+    /// Of the devices that the gateway lists as in force.
     pub(super) bundles: Vec<DeviceBundle>,
-    /// The devices that this one trusts, by the statements in the list.
     trust: DeviceTrust,
 }
 
@@ -66,7 +65,8 @@ impl KnownDevices {
         self.listed.iter().find(|device| device.id == id)
     }
 
-    /// The devices in force that this one has added, or that those have added, as this device knows. They stay if it is revoked.
+    /// The devices in force that `id` has added, or that those have added. They stay if it is
+    /// revoked.
     pub fn added_by(&self, id: DeviceId) -> impl Iterator<Item = &ListedDevice> {
         let added = self.trust.added_by(id);
         let listed = self.listed.iter();
@@ -80,123 +80,100 @@ impl KnownDevices {
     }
 }
 
-/// A device as the gateway lists it.
-struct DeviceEntry {
-    id: DeviceId,
-    bundle: DeviceBundle,
-    added_at: Option<String>,
-    added_by: Option<String>,
-    revoked_at: Option<String>,
-}
-
-impl DeviceEntry {
-    /// None if it is malformed: then there is nothing that could be shown or trusted.
-    fn read(node: &JsonNode<'_>) -> Option<Self> {
-        let members = node.as_object()?;
-        let text = |name| Some(members.get(name)?.as_str()?.to_owned());
-        let bundle = DeviceBundle::parse(&text("bundle")?).ok()?;
-        Some(Self {
+impl ListedDevice {
+    fn named(bundle: &DeviceBundle, standing: DeviceStanding) -> Self {
+        Self {
             id: bundle.id(),
-            bundle,
-            added_at: text("addedAt"),
-            added_by: text("addedBy"),
-            revoked_at: text("revokedAt"),
-        })
-    }
-
-    fn standing(&self, trust: &DeviceTrust, own: DeviceId) -> DeviceStanding {
-        match trust.device(self.id) {
-            _ if trust.revoked().contains(&self.id) => DeviceStanding::Revoked,
-            _ if self.revoked_at.is_some() => DeviceStanding::Ended,
-            Ok(_) if self.id == own => DeviceStanding::Own,
-            Ok(_) => DeviceStanding::Trusted,
-            Err(_) => DeviceStanding::Unverified,
+            name: bundle.name().as_str().to_owned(),
+            added_at: None,
+            added_by: None,
+            revoked_at: None,
+            standing,
         }
     }
-}
 
-pub(super) fn array<'n, 'a>(
-    node: &'n JsonNode<'a>,
-    name: &str,
-) -> Result<&'n [JsonNode<'a>], ClientError> {
-    let member = node.as_object().and_then(|object| object.get(name));
-    match member.map(|node| &node.value) {
-        Some(JsonValue::Array(list)) => Ok(list),
-        _ => Err(ClientError::answer(format!("an array {name}"))),
+    /// Reads a device as the gateway lists it, judged by `trust`. `None` if it is malformed.
+    fn read(
+        node: &JsonNode<'_>,
+        trust: &DeviceTrust,
+        own: DeviceId,
+    ) -> Option<(Self, DeviceBundle)> {
+        let text = |name| wire::text(node, name).map(str::to_owned);
+        let bundle = DeviceBundle::parse(&text("bundle")?).ok()?;
+        let revoked_at = text("revokedAt");
+        let id = bundle.id();
+        let standing = match trust.device(id) {
+            _ if trust.revoked().contains(&id) => DeviceStanding::Revoked,
+            _ if revoked_at.is_some() => DeviceStanding::Ended,
+            Ok(_) if id == own => DeviceStanding::Own,
+            Ok(_) => DeviceStanding::Trusted,
+            Err(_) => DeviceStanding::Unverified,
+        };
+        let listed = Self {
+            added_at: text("addedAt"),
+            added_by: text("addedBy"),
+            revoked_at,
+            ..Self::named(&bundle, standing)
+        };
+        Some((listed, bundle))
     }
 }
 
-/// The statements of a list. Malformed ones are skipped: they prove nothing.
-fn signed(list: &JsonNode<'_>) -> Result<Vec<SignedStatement>, ClientError> {
-    let statements = array(list, "statements")?.iter();
-    Ok(statements
-        .filter_map(|node| SignedStatement::parse(node).ok())
-        .collect())
+pub(super) fn array<'n, 'a>(node: &'n JsonNode<'a>, name: &str) -> Result<&'n [JsonNode<'a>]> {
+    wire::array(node, name).ok_or_else(|| ClientError::answer(format!("an array {name}")))
 }
 
 impl Approver {
-    async fn list(&self) -> Result<GatewayAnswer, ClientError> {
-        let call = GatewayCall::get(path(&["v1", "approvers", self.id.as_str(), "devices"]));
-        self.client.expect(&call, &[200], deadline()).await
+    async fn list(&self) -> Result<GatewayAnswer> {
+        let call = GatewayCall::get(self.path(&["devices"]));
+        self.access.call(&call, &[200]).await
     }
 
     /// All statements about this approver's devices, byte for byte.
-    pub(super) async fn statements(&self) -> Result<Vec<String>, ClientError> {
+    pub(super) async fn statements(&self) -> Result<Vec<String>> {
         let answer = self.list().await?;
         let node = wire::parse(&answer.body)?;
         let statements = array(&node, "statements")?.iter();
         Ok(statements.map(|node| node.raw.to_owned()).collect())
     }
 
-    /// Follows these statements from this device, and stores the result in the profile.
-    fn follow(&self, signed: &[SignedStatement]) -> Result<DeviceTrust, ClientError> {
-        let take = |profile: &mut ApproverProfile| {
-            let mut trust = profile.trust()?;
-            trust.follow_all(signed);
-            let is_new = profile.remember(&trust)?;
-            Ok::<_, ClientError>((trust, is_new))
-        };
-        let mut rehearsed = locked(&self.profile).clone();
-        match take(&mut rehearsed)? {
-            (trust, false) => Ok(trust),
-            (_, true) => Ok(self.update(take)?.0),
-        }
-    }
-
-    /// The devices as the gateway lists them, judged by the statements that lead from this device to them.
-    pub async fn devices(&self) -> Result<KnownDevices, ClientError> {
+    pub(super) async fn signed_statements(&self) -> Result<Vec<SignedStatement>> {
         let answer = self.list().await?;
         let node = wire::parse(&answer.body)?;
-        let trust = self.follow(&signed(&node)?)?;
-        let lines: Vec<_> = (array(&node, "devices")?.iter())
-            .filter_map(DeviceEntry::read)
-            .collect();
+        Ok(wire::statements(array(&node, "statements")?))
+    }
+
+    /// Follows these statements from this device, and stores the result in the profile.
+    fn follow(&self, signed: &[SignedStatement]) -> Result<DeviceTrust> {
+        self.update_if_new(|profile| profile.follow(signed))
+    }
+
+    /// The devices as the gateway lists them, judged by the statements that lead from this device
+    /// to them.
+    pub async fn devices(&self) -> Result<KnownDevices> {
+        let answer = self.list().await?;
+        let node = wire::parse(&answer.body)?;
+        let trust = self.follow(&wire::statements(array(&node, "statements")?))?;
         let own = self.device_id();
-        let listed = lines.iter().map(|line| ListedDevice {
-            id: line.id,
-            name: line.bundle.name().as_str().to_owned(),
-            added_at: line.added_at.clone(),
-            added_by: line.added_by.clone(),
-            revoked_at: line.revoked_at.clone(),
-            standing: line.standing(&trust, own),
-        });
-        let mut listed: Vec<_> = listed.collect();
-        // The gateway need not list what it has shown statements about.
+        let (mut listed, mut bundles) = (Vec::new(), Vec::new());
+        for node in array(&node, "devices")? {
+            if let Some((device, bundle)) = ListedDevice::read(node, &trust, own) {
+                if device.revoked_at.is_none() {
+                    bundles.push(bundle);
+                }
+                listed.push(device);
+            }
+        }
+        // The gateway may withhold devices that its statements name.
         for device in trust.in_force() {
             let id = device.id();
             if id != own && !listed.iter().any(|line| line.id == id) {
                 listed.push(ListedDevice {
-                    id,
-                    name: device.bundle().name().as_str().to_owned(),
-                    added_at: None,
                     added_by: trust.adders().get(&id).map(ToString::to_string),
-                    revoked_at: None,
-                    standing: DeviceStanding::Trusted,
+                    ..ListedDevice::named(device.bundle(), DeviceStanding::Trusted)
                 });
             }
         }
-        let bundles = lines.into_iter().filter(|line| line.revoked_at.is_none());
-        let bundles = bundles.map(|line| line.bundle).collect();
         Ok(KnownDevices {
             listed,
             bundles,
@@ -204,8 +181,9 @@ impl Approver {
         })
     }
 
-    /// Adds the device that asks for it, and lets it add this one. To be called once a person has compared name and id.
-    pub async fn add_device(&self, request: &EndorsementRequest) -> Result<(), ClientError> {
+    /// Adds the device that asks for it, and lets it add this one. To be called once a person has
+    /// compared name and id.
+    pub async fn add_device(&self, request: &EndorsementRequest) -> Result<()> {
         let own = (&self.keys, &self.bundle);
         let endorsed = request.endorse(&self.tenant, &self.id, own)?;
         for signed in &endorsed {
@@ -214,47 +192,32 @@ impl Approver {
         self.follow(&endorsed).map(drop)
     }
 
-    pub(super) async fn publish(&self, signed: &SignedStatement) -> Result<(), ClientError> {
-        let devices = path(&["v1", "approvers", self.id.as_str(), "devices"]);
-        let call = GatewayCall::post(devices, signed.to_text());
-        let published = self.client.expect(&call, &[200, 201], deadline());
-        published.await.map(drop)
+    pub(super) async fn publish(&self, signed: &SignedStatement) -> Result<()> {
+        let call = GatewayCall::post(self.path(&["devices"]), signed.to_text());
+        self.access.call(&call, &[200, 201]).await.map(drop)
     }
 
-    /// Revokes a device, and whatever it has added that is not among the `known` devices.
-    pub async fn revoke_known(
-        &self,
-        device: DeviceId,
-        known: &KnownDevices,
-    ) -> Result<(), ClientError> {
+    /// Revokes a device, and the devices that it has added, except the `known` ones.
+    pub async fn revoke_known(&self, device: DeviceId, known: &KnownDevices) -> Result<()> {
         let own = self.device_id();
         let keeps = known.trust.in_force().iter().map(TrustedDevice::id);
         let keeps = keeps.filter(|id| *id != device).collect();
-        let now = self.clock.now();
+        let now = self.now();
         let statement =
             DeviceStatement::revocation(&self.tenant, &self.id, device, &keeps, now, own)?;
         let signature = statement.sign(&self.keys)?;
         let signed = SignedStatement::new(statement, signature, None);
-        let place = [
-            "v1",
-            "approvers",
-            self.id.as_str(),
-            "devices",
-            &device.to_string(),
-        ];
-        let call = GatewayCall::delete(path(&place), signed.to_text());
-        // Before the call, so that a gateway that drops the statement cannot hide it from this device.
+        let path = self.path(&["devices", &device.to_string()]);
+        let call = GatewayCall::delete(path, signed.to_text());
+        // Before the call: a gateway that drops the statement cannot hide it from this device.
         if device != own {
             self.follow(&[signed])?;
         }
-        self.client
-            .expect(&call, &[200], deadline())
-            .await
-            .map(drop)
+        self.access.call(&call, &[200]).await.map(drop)
     }
 
     /// The same, with the devices that the gateway lists now.
-    pub async fn revoke_device(&self, device: DeviceId) -> Result<(), ClientError> {
+    pub async fn revoke_device(&self, device: DeviceId) -> Result<()> {
         let known = self.devices().await?;
         self.revoke_known(device, &known).await
     }

@@ -1,14 +1,17 @@
-//! What waits for a decision. An item is opened with the key of the enforcer that this device has pinned; whatever does not
-//! open, or does not agree with what stands beside it, is shown as such and can only be rejected.
+//! The requests that wait for a decision. A request is opened with the key of the enforcer that
+//! this device has pinned. One that does not open, or contradicts the members beside it, is shown
+//! as such and can only be rejected.
 
 use std::fmt;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::{Approver, deadline};
-use crate::error::ClientError;
-use crate::gateway::{GatewayCall, path};
+use super::open_failure::OpenFailure;
+use super::role::Approver;
+use crate::access::call_deadline;
+use crate::error::{ClientError, Result};
+use crate::gateway::{GatewayCall, page_path};
 use crate::profile::EnforcerRecord;
 use crate::visible::visible;
 use crate::wire::{self, PushedMessage};
@@ -18,66 +21,22 @@ use countersign_e2e::{
 };
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{EnforcerId, RequestId};
-use countersign_protocol::json::{JsonNode, JsonValue};
+use countersign_protocol::json::JsonNode;
 use countersign_protocol::reader::{InvalidMember, MemberReader};
 use countersign_protocol::timestamp::Timestamp;
 
-/// Twice what the gateway keeps for an approver: one that pages for ever is stopped.
-const MAX_ITEMS: usize = 20_000;
+/// Twice as many as the gateway keeps for an approver: one that pages for ever is stopped.
+const MAX_REQUESTS: usize = 20_000;
 const PAGE: usize = 50;
-/// However many pages there are.
+/// For all pages.
 const INBOX_TIMEOUT: Duration = Duration::from_secs(120);
 /// More matches of a prefix are not kept: each may have megabytes.
 const MAX_FOUND: usize = 16;
 
-/// Why an item cannot be approved.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OpenFailure {
-    /// No enforcer of this id was ever authenticated by this device, and no other device has introduced one.
-    NotPaired,
-    /// It was, and the pairing was ended here.
-    EndedHere,
-    /// Devices of this approver have introduced it with different keys.
-    Disagreement,
-    /// It does not open with the key that is known here, and another device has introduced another key.
-    OtherKey,
-    /// Anyone at the gateway could have written or changed it.
-    NotEncrypted,
-    /// It does not open, or says something else than what stands beside it.
-    NotAuthentic(e2e::Error),
-    Malformed(String),
-}
-
-impl fmt::Display for OpenFailure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotPaired => f.write_str(
-                "this device is not paired with this enforcer; pair: countersign pair LINK",
-            ),
-            Self::EndedHere => f.write_str(
-                "the pairing with this enforcer was ended on this device; pair again: countersign pair LINK",
-            ),
-            Self::Disagreement => f.write_str(
-                "your devices know different keys of this enforcer, so someone may be interfering; pair this device with it: \
-                 countersign pair LINK",
-            ),
-            Self::OtherKey => f.write_str(
-                "it does not open with the key that this device knows of this enforcer, and another of your devices knows \
-                 another one; if the enforcer was set up anew, pair this device with it: countersign pair LINK. If not, \
-                 someone may be interfering",
-            ),
-            Self::NotEncrypted => {
-                f.write_str("it is not encrypted, so the gateway could have written or changed it")
-            }
-            Self::NotAuthentic(error) => f.write_str(&visible(&error.to_string())),
-            Self::Malformed(problem) => write!(f, "it is malformed: {}", visible(problem)),
-        }
-    }
-}
-
-/// A request that waits. Everything but `content` is what the gateway says, and was compared with the content if that opened.
+/// A request that waits. Everything but `content` is the gateway's word, and was compared with the
+/// content if that opened.
 #[derive(Debug)]
-pub struct InboxItem {
+pub struct InboxRequest {
     pub request_id: RequestId,
     pub msg_id: String,
     pub enforcer_id: Option<EnforcerId>,
@@ -92,7 +51,8 @@ pub struct InboxItem {
     pub strangers: Vec<StrangeDevice>,
 }
 
-/// A device that the enforcer obeys as one of this approver's, and that this device does not know to be in force.
+/// A device that the enforcer obeys as one of this approver's, and that this device does not know
+/// to be in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StrangeDevice {
     pub id: DeviceId,
@@ -120,8 +80,8 @@ impl fmt::Display for StrangeDevice {
     }
 }
 
-impl InboxItem {
-    /// Whether what other devices have signed since could change what is known of it.
+impl InboxRequest {
+    /// Whether an introduction by another device could change the result.
     fn wants_introduction(&self) -> bool {
         !self.strangers.is_empty()
             || matches!(
@@ -135,7 +95,7 @@ impl InboxItem {
     }
 }
 
-/// The members of an `approval.request`, read and nothing more.
+/// The members of an `approval.request`, not verified.
 struct RequestMembers<'n, 'a> {
     enforcer_id: EnforcerId,
     artifact_type: String,
@@ -172,97 +132,84 @@ impl<'n, 'a> RequestMembers<'n, 'a> {
 }
 
 impl Approver {
-    /// Reads the whole inbox, oldest first, one page at a time. For an enforcer that is not known here it looks, once, whether
-    /// another device of this approver has introduced it.
-    pub async fn inbox(&self, mut visit: impl FnMut(InboxItem)) -> Result<(), ClientError> {
-        let base = path(&["v1", "approvers", self.id.as_str(), "inbox"]);
+    /// Reads the whole inbox, oldest first, one page at a time. For an enforcer that is not known
+    /// here it looks, once, whether another device of this approver has introduced it.
+    pub async fn inbox(&self, mut visit: impl FnMut(InboxRequest)) -> Result<()> {
+        let base = self.path(&["inbox"]);
         let mut cursor: Option<String> = None;
         let (mut count, mut looked) = (0, false);
         let until = Instant::now() + INBOX_TIMEOUT;
         loop {
-            let from = cursor.iter().map(|cursor| {
-                let set = percent_encoding::NON_ALPHANUMERIC;
-                format!(
-                    "&cursor={}",
-                    percent_encoding::utf8_percent_encode(cursor, set)
-                )
-            });
-            let call = GatewayCall::get(format!("{base}?limit={PAGE}{}", from.collect::<String>()));
-            let answer = (self.client.expect(&call, &[200], until.min(deadline()))).await?;
+            let call = GatewayCall::get(page_path(&base, PAGE, cursor.as_deref()));
+            let deadline = until.min(call_deadline());
+            let answer = self.client().expect(&call, &[200], deadline).await?;
             let node = wire::parse(&answer.body)?;
-            let page = PushedMessage::read(&node)?;
-            let page = page.body.as_object();
-            let member = |name| page.and_then(|page| page.get(name)).map(|node| &node.value);
-            let Some(JsonValue::Array(items)) = member("items") else {
-                return Err(ClientError::answer("a page of the inbox"));
-            };
-            for item in items {
-                let mut read = self.read_item(item)?;
+            let page = PushedMessage::read(&node)?.body;
+            let requests = wire::array(page, "items");
+            let requests = requests.ok_or_else(|| ClientError::answer("a page of the inbox"))?;
+            for request in requests {
+                let mut read = self.read_request(request)?;
                 if read.wants_introduction() && !std::mem::replace(&mut looked, true) {
-                    // Rare, and large: it does not make every reader's future larger.
+                    // Boxed, because it is rare and would make this future larger.
                     Box::pin(self.look_for_introductions()).await?;
-                    read = self.read_item(item)?;
+                    read = self.read_request(request)?;
                 }
                 visit(read);
             }
-            count += items.len();
-            let next = match member("nextCursor") {
-                Some(JsonValue::String(next)) => next.as_ref().to_owned(),
-                _ => return Ok(()),
+            count += requests.len();
+            let Some(next) = wire::text(page, "nextCursor") else {
+                return Ok(());
             };
-            if count > MAX_ITEMS || items.is_empty() || cursor.as_ref() == Some(&next) {
+            if count > MAX_REQUESTS || requests.is_empty() || cursor.as_deref() == Some(next) {
                 return Err(ClientError::answer("an inbox with an end"));
             }
-            cursor = Some(next);
+            cursor = Some(next.to_owned());
         }
     }
 
-    /// The items whose id begins with `prefix`, which may be empty; at most 16. A whole id finds that item alone.
-    pub async fn find(&self, prefix: &str) -> Result<Vec<InboxItem>, ClientError> {
+    /// The requests whose id begins with `prefix`, which may be empty; at most 16. A whole id finds
+    /// that request alone.
+    pub async fn find(&self, prefix: &str) -> Result<Vec<InboxRequest>> {
         let (mut exact, mut found) = (None, Vec::new());
-        self.inbox(|item| {
-            let id = item.request_id.as_str();
+        self.inbox(|request| {
+            let id = request.request_id.as_str();
             if id == prefix {
-                exact = Some(item);
+                exact = Some(request);
             } else if id.starts_with(prefix) && found.len() < MAX_FOUND {
-                found.push(item);
+                found.push(request);
             }
         })
         .await?;
-        Ok(exact.map_or(found, |item| vec![item]))
+        Ok(exact.map_or(found, |request| vec![request]))
     }
 
     /// Reads a pushed Envelope, if it asks for an approval.
-    pub async fn read_pushed(&self, envelope: &str) -> Result<Option<InboxItem>, ClientError> {
+    pub async fn read_pushed(&self, envelope: &str) -> Result<Option<InboxRequest>> {
         let node = wire::parse(envelope.as_bytes())?;
         if PushedMessage::read(&node)?.msg_type != "approval.request" {
             return Ok(None);
         }
-        let item = self.read_item(&node)?;
-        if item.wants_introduction() && self.may_look() {
+        let request = self.read_request(&node)?;
+        if request.wants_introduction() && self.may_look() {
             Box::pin(self.look_for_introductions()).await?;
-            return self.read_item(&node).map(Some);
+            return self.read_request(&node).map(Some);
         }
-        Ok(Some(item))
+        Ok(Some(request))
     }
 
-    pub(super) fn read_item(&self, envelope: &JsonNode<'_>) -> Result<InboxItem, ClientError> {
+    fn read_request(&self, envelope: &JsonNode<'_>) -> Result<InboxRequest> {
         let message = PushedMessage::read(envelope)?;
         let body = message.body;
         let claimed = RequestMembers::read(body);
-        let enforcer_id = match &claimed {
-            Ok(claimed) => Some(claimed.enforcer_id.clone()),
-            Err(_) => None,
-        };
+        let enforcer_id = claimed.as_ref().map(|claimed| claimed.enforcer_id.clone());
+        let enforcer_id = enforcer_id.ok();
         let record = (enforcer_id.as_ref()).and_then(|id| self.enforcer(id.as_str()));
-        let label = if let Some(record) = &record {
-            record.label.clone()
-        } else {
-            let label = body.as_object().and_then(|body| body.get("enforcerLabel"));
-            label.and_then(JsonNode::as_str).map(str::to_owned)
+        let label = match &record {
+            Some(record) => record.label.clone(),
+            None => wire::text(body, "enforcerLabel").map(str::to_owned),
         };
         let pinned = record.as_ref().map(EnforcerRecord::pinned).transpose()?;
-        let mut item = InboxItem {
+        let mut request = InboxRequest {
             request_id: message.request_id.clone(),
             msg_id: message.msg_id.to_owned(),
             enforcer_id,
@@ -277,23 +224,23 @@ impl Approver {
         };
         match claimed {
             Err(invalid) => {
-                item.content = Err(OpenFailure::Malformed(visible(&invalid.to_string())));
+                request.content = Err(OpenFailure::Malformed(visible(&invalid.to_string())));
             }
             Ok(claimed) => {
-                item.expires_at = Timestamp::parse(claimed.expires_at);
-                item.artifact_type = Some(claimed.artifact_type.clone());
-                item.artifact_hash = Some(claimed.artifact_hash);
-                claimed.repo_ref.clone_into(&mut item.repo_ref);
-                item.content = self.open_item(message.request_id, claimed, pinned.as_ref());
-                if let Ok(opened) = &item.content {
-                    item.strangers = self.strangers(opened.artifact())?;
+                request.expires_at = Timestamp::parse(claimed.expires_at);
+                request.artifact_type = Some(claimed.artifact_type.clone());
+                request.artifact_hash = Some(claimed.artifact_hash);
+                claimed.repo_ref.clone_into(&mut request.repo_ref);
+                request.content = self.open_request(message.request_id, claimed, pinned.as_ref());
+                if let Ok(opened) = &request.content {
+                    request.strangers = self.strangers(opened.artifact())?;
                 }
             }
         }
-        Ok(item)
+        Ok(request)
     }
 
-    fn strangers(&self, artifact: &PlainArtifact) -> Result<Vec<StrangeDevice>, ClientError> {
+    fn strangers(&self, artifact: &PlainArtifact) -> Result<Vec<StrangeDevice>> {
         let trust = self.own_trust()?;
         let named = artifact.devices_of(&self.id);
         let strangers = named.filter_map(|id| {
@@ -306,7 +253,7 @@ impl Approver {
         Ok(strangers.collect())
     }
 
-    fn open_item(
+    fn open_request(
         &self,
         request_id: RequestId,
         claimed: RequestMembers<'_, '_>,

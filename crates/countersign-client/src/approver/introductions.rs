@@ -1,5 +1,6 @@
-//! Enforcers that another device of this approver has authenticated. This device believes a signature of a device that it trusts, and
-//! nothing that the gateway adds: what disagrees, or was ended here, is not taken over.
+//! Enforcers that another device of this approver has authenticated. This device believes a
+//! signature of a device that it trusts, and nothing that the gateway adds. An introduction that
+//! disagrees with another, or of a pairing that was ended here, is not taken over.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,14 +8,13 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::devices::array;
-use super::inbox::OpenFailure;
-use super::{Approver, deadline, locked};
-use crate::error::ClientError;
-use crate::gateway::{GatewayCall, path};
+use super::open_failure::OpenFailure;
+use super::role::{Approver, locked};
+use crate::error::{ClientError, Result};
+use crate::gateway::GatewayCall;
 use crate::profile::{ApproverProfile, EnforcerRecord};
 use crate::wire;
-use countersign_e2e::{DeviceTrust, Introduction, SignedIntroduction, SignedStatement};
-use countersign_protocol::json;
+use countersign_e2e::{DeviceTrust, Introduction, SignedIntroduction};
 use countersign_protocol::timestamp::Timestamp;
 
 /// More than the gateway keeps: one that lists without end is not followed.
@@ -22,7 +22,7 @@ const MAX_LISTED: usize = 4_096;
 /// Pushed requests of unknown enforcers make this device look no more often.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
-/// Who vouches for an enforcer that this device was not paired with itself.
+/// The device that vouches for an enforcer which this device was not paired with itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Introducer {
     pub id: String,
@@ -32,14 +32,15 @@ pub struct Introducer {
 }
 
 impl Approver {
-    /// Takes over what other devices know of enforcers, and tells them what this one knows. It can be called again at any time.
-    pub async fn share_enforcers(&self) -> Result<(), ClientError> {
+    /// Takes over the enforcers that other devices know, and publishes those that this one knows.
+    /// It can be called again at any time.
+    pub async fn share_enforcers(&self) -> Result<()> {
         self.learn().await?;
         self.introduce().await
     }
 
-    /// Who introduced an enforcer to this device.
-    pub fn introducer(&self, record: &EnforcerRecord) -> Result<Option<Introducer>, ClientError> {
+    /// The device that introduced an enforcer to this one.
+    pub fn introducer(&self, record: &EnforcerRecord) -> Result<Option<Introducer>> {
         let Some(id) = record.introduced_by.clone() else {
             return Ok(None);
         };
@@ -56,24 +57,20 @@ impl Approver {
         }))
     }
 
-    fn introductions_path(&self) -> String {
-        path(&["v1", "approvers", self.id.as_str(), "introductions"])
-    }
-
-    /// What the gateway lists, well formed and nothing more.
-    async fn listed_introductions(&self) -> Result<Vec<SignedIntroduction>, ClientError> {
-        let call = GatewayCall::get(self.introductions_path());
-        let answer = self.client.expect(&call, &[200], deadline()).await?;
+    /// The well-formed introductions that the gateway lists, not verified.
+    async fn listed_introductions(&self) -> Result<Vec<SignedIntroduction>> {
+        let call = GatewayCall::get(self.path(&["introductions"]));
+        let answer = self.access.call(&call, &[200]).await?;
         let node = wire::parse(&answer.body)?;
         let listed = array(&node, "introductions")?.iter().take(MAX_LISTED);
-        Ok(listed
-            .filter_map(|node| SignedIntroduction::parse(node).ok())
-            .collect())
+        let signed = listed.map(SignedIntroduction::parse);
+        Ok(signed.filter_map(Result::ok).collect())
     }
 
-    /// Signs and publishes an introduction of each enforcer that is known here, unless the gateway lists it already. Also of those
-    /// that were introduced: when the device that was paired is lost, others still learn of them.
-    async fn introduce(&self) -> Result<(), ClientError> {
+    /// Signs and publishes an introduction of each enforcer that is known here, unless the gateway
+    /// lists it already. It includes those that were introduced: when the device that was paired is
+    /// lost, others still learn of them.
+    async fn introduce(&self) -> Result<()> {
         let listed = self.listed_introductions().await?;
         for record in self.enforcers() {
             let enforcer = (&record.pinned()?, record.label.as_deref());
@@ -84,9 +81,8 @@ impl Approver {
                 continue;
             }
             let signed = introduction.sign(&self.keys)?;
-            let call = GatewayCall::post(self.introductions_path(), signed.to_text());
-            let published = self.client.expect(&call, &[200, 201], deadline()).await;
-            match published {
+            let call = GatewayCall::post(self.path(&["introductions"]), signed.to_text());
+            match self.access.call(&call, &[200, 201]).await {
                 // The pairing has ended, perhaps on another device.
                 Err(error) if error.code() == Some("POLICY_DENY") => {}
                 Err(error) if matches!(error.code(), Some("SIGNATURE_INVALID" | "KEY_REVOKED")) => {
@@ -104,8 +100,8 @@ impl Approver {
         last.is_none_or(|last| last.elapsed() >= POLL_INTERVAL)
     }
 
-    /// Looks for introductions. A gateway that does not show them withholds them: then the enforcers stay unknown.
-    pub(super) async fn look_for_introductions(&self) -> Result<(), ClientError> {
+    /// Looks for introductions. If the gateway withholds them, the enforcers stay unknown.
+    pub(super) async fn look_for_introductions(&self) -> Result<()> {
         match self.learn().await {
             Err(error @ (ClientError::Profile(_) | ClientError::ProfileReplaced)) => Err(error),
             Ok(()) | Err(_) => Ok(()),
@@ -118,53 +114,39 @@ impl Approver {
     }
 
     /// Pins the enforcers that devices which this one trusts have introduced.
-    async fn learn(&self) -> Result<(), ClientError> {
+    async fn learn(&self) -> Result<()> {
         *locked(&self.looked) = Some(Instant::now());
         // Another program may have paired with this profile.
         self.reload()?;
-        let statements = self.statements().await?;
-        let signed = statements.iter().filter_map(|text| {
-            let node = json::parse(text.as_bytes()).ok()?;
-            SignedStatement::parse(&node).ok()
-        });
-        let signed: Vec<_> = signed.collect();
+        let signed = self.signed_statements().await?;
         let listed = self.listed_introductions().await?;
-        let take = |profile: &mut ApproverProfile| {
-            // What cannot be read or followed proves nothing, and changes nothing.
-            let mut trust = profile.trust()?;
-            trust.follow_all(&signed);
-            let is_new = profile.remember(&trust)?;
+        let refused = self.update_if_new(|profile| {
+            let (trust, is_new) = profile.follow(&signed)?;
             let (changed, refused) = take_over(profile, &trust, &listed)?;
-            Ok::<_, ClientError>((changed || is_new, refused))
-        };
-        let mut rehearsed = locked(&self.profile).clone();
-        let (changed, mut refused) = take(&mut rehearsed)?;
-        if changed {
-            refused = self.update(take)?.1;
-        }
+            Ok((refused, changed || is_new))
+        })?;
         *locked(&self.refused) = refused;
         Ok(())
     }
 }
 
-/// What the devices say about one enforcer.
+/// The introductions of one enforcer.
 struct IntroductionOffer<'a> {
     introduction: &'a Introduction,
     agreed: bool,
-    /// The latest of the pairings that they speak of.
+    /// The latest of their pairings.
     at: Timestamp,
 }
 
-/// Pins what devices in force have introduced and nothing speaks against. Returns whether there was any, and why others were not.
+/// Pins the enforcers that devices in force have introduced, if nothing contradicts. Returns
+/// whether there was any, and why others were refused.
 fn take_over(
     profile: &mut ApproverProfile,
     trust: &DeviceTrust,
     listed: &[SignedIntroduction],
-) -> Result<(bool, BTreeMap<String, OpenFailure>), ClientError> {
-    let (mut offered, mut refused) = (
-        BTreeMap::<&str, IntroductionOffer<'_>>::new(),
-        BTreeMap::new(),
-    );
+) -> Result<(bool, BTreeMap<String, OpenFailure>)> {
+    let mut offered = BTreeMap::<&str, IntroductionOffer<'_>>::new();
+    let mut refused = BTreeMap::new();
     let own = profile.bundle()?.id();
     for signed in listed {
         let introduction = signed.introduction();
@@ -181,7 +163,7 @@ fn take_over(
             refused.insert(id.to_owned(), OpenFailure::EndedHere);
             continue;
         }
-        // What this device knows itself, it knows better.
+        // This device's own record is better.
         if introduction.by() == own {
             continue;
         }

@@ -1,18 +1,21 @@
-//! Joining with an invitation: the code becomes a credential, keys are created, and both are in the profile before anything
-//! else happens. A device of an approver then comes into force, at once if it is the first.
+//! Joining with an invitation: the code becomes a credential, keys are created, and both are stored
+//! in the profile at once. A device of an approver then comes into force, at once if it is the
+//! first.
 
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::time::{Instant, sleep};
 
-use super::{Approver, CALL_TIMEOUT, DeviceStanding};
-use crate::error::ClientError;
+use super::devices::{DeviceStanding, KnownDevices};
+use super::role::Approver;
+use crate::access::call_deadline;
+use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayCall, GatewayClient, GatewayLocation};
 use crate::profile::{
     ApproverProfile, EnforcerProfile, GatewayProfile, Profile, ProfileFile, SecretText,
 };
-use crate::random;
+use crate::random::random;
+use crate::retry::{RetryPause, poll};
 use countersign_e2e::{
     DeviceKeys, DeviceName, DeviceStatement, EndorsementRequest, EnforcerKeys, SignedStatement,
     StatementChange,
@@ -21,18 +24,18 @@ use countersign_protocol::clock::Clock;
 use countersign_protocol::id::{ApproverId, EnforcerId, TenantId, TextId as _};
 
 const MARK: &str = "#/join/";
-const POLL_INTERVAL: Duration = Duration::from_secs(1);
+const POLL_PAUSE: RetryPause = RetryPause::constant(Duration::from_secs(1));
 /// More than this many profiles of a name are not looked for.
 const MAX_NUMBER: u32 = 99;
 
-/// What an administrator sent: a link, or only the code at its end.
+/// An invitation of an administrator: a link, or only the code at its end.
 pub struct InvitationLink {
     code: SecretText,
     page: Option<String>,
 }
 
 impl InvitationLink {
-    pub fn parse(text: &str) -> Result<Self, ClientError> {
+    pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         let (page, code) = match text.split_once(MARK) {
             Some((page, code)) => (Some(page.trim_end_matches('/')), code),
@@ -48,13 +51,13 @@ impl InvitationLink {
         })
     }
 
-    /// The address of the page. It is that of the gateway, unless the page is hosted elsewhere.
+    /// The address of the page. It is the gateway's, unless the page is hosted elsewhere.
     pub fn page(&self) -> Option<&str> {
         self.page.as_deref()
     }
 }
 
-/// Who one is now, and in which profile.
+/// The new role, and its profile.
 pub enum JoinOutcome {
     Approver(Box<Approver>),
     Enforcer(EnforcerId, ProfileFile),
@@ -62,7 +65,7 @@ pub enum JoinOutcome {
     Administrator(SecretText),
 }
 
-/// What `/v1/join` answers.
+/// The answer of `/v1/join`.
 struct JoinCredential {
     tenant: TenantId,
     role: String,
@@ -70,24 +73,24 @@ struct JoinCredential {
     api_key: SecretText,
 }
 
-/// Joins, and keeps credential and keys in the profile. A role that the profile has already is not overwritten, unless
-/// `replace`: the new one is then kept in a profile beside it, since the code is used up.
+/// Joins, and stores credential and keys in the profile. Unless `replace`, a role that the profile
+/// has already is not overwritten: the new one goes into a profile beside it, since the code is
+/// used up.
 pub async fn join(
-    (file, replace): (&ProfileFile, bool),
+    file: &ProfileFile,
+    replace: bool,
     clock: &Clock,
     invitation: &InvitationLink,
     location: &GatewayLocation<'_>,
     name: &DeviceName,
-) -> Result<JoinOutcome, ClientError> {
+) -> Result<JoinOutcome> {
     let present = file.rehearse()?;
     if !replace && present.enforcer.is_some() && present.approver.is_some() {
         return Err(ClientError::RolesTaken);
     }
     let client = GatewayClient::new(location, None)?;
-    let (device, enforcer) = (
-        DeviceKeys::generate(&mut random)?,
-        EnforcerKeys::generate(&mut random)?,
-    );
+    let device = DeviceKeys::generate(&mut random)?;
+    let enforcer = EnforcerKeys::generate(&mut random)?;
     let credential = redeem(&client, invitation).await?;
     if credential.role == "admin" {
         return Ok(JoinOutcome::Administrator(credential.api_key));
@@ -106,21 +109,19 @@ pub async fn join(
             let joined = ApproverProfile::new(&id, &device, name, gateway);
             let file = keep(file, replace, |profile| {
                 let mut joined = joined.clone();
-                if let Some(former) = &profile.approver {
-                    // Their keys were authenticated by this person, whichever keys this device has.
-                    let same =
-                        former.id == joined.id && former.gateway.tenant == joined.gateway.tenant;
-                    if same {
-                        joined.enforcers.clone_from(&former.enforcers);
-                        joined.unpaired.clone_from(&former.unpaired);
-                        joined.revoked.clone_from(&former.revoked);
-                    }
+                if let Some(former) = &profile.approver
+                    && former.id == joined.id
+                    && former.gateway.tenant == joined.gateway.tenant
+                {
+                    // This person authenticated their keys, with the former keys of this device.
+                    joined.enforcers.clone_from(&former.enforcers);
+                    joined.unpaired.clone_from(&former.unpaired);
+                    joined.revoked.clone_from(&former.revoked);
                 }
                 profile.approver.replace(joined).is_some()
             })?;
-            Ok(JoinOutcome::Approver(Box::new(Approver::open(
-                &file, clock,
-            )?)))
+            let approver = Approver::open(&file, clock)?;
+            Ok(JoinOutcome::Approver(Box::new(approver)))
         }
         "enforcer" => {
             let id = EnforcerId::parse(&credential.bound_id).ok_or_else(expected)?;
@@ -130,18 +131,20 @@ pub async fn join(
             })?;
             Ok(JoinOutcome::Enforcer(id, file))
         }
-        _ => Err(ClientError::answer(
-            "an invitation of an approver or enforcer",
-        )),
+        _ => {
+            let expected = "an invitation of an approver or enforcer";
+            Err(ClientError::answer(expected))
+        }
     }
 }
 
-/// Writes the role into the profile, or into the first one beside it that has no such role. `put` says whether it replaced one.
+/// Writes the role into the profile, or into the first one beside it that has no such role. `put`
+/// says whether it replaced one.
 fn keep(
     file: &ProfileFile,
     replace: bool,
     put: impl Fn(&mut Profile) -> bool,
-) -> Result<ProfileFile, ClientError> {
+) -> Result<ProfileFile> {
     let mut place = file.clone();
     for number in 2..=MAX_NUMBER {
         let kept = place.update(|profile| {
@@ -158,20 +161,13 @@ fn keep(
     Err(ClientError::RolesTaken)
 }
 
-async fn redeem(
-    client: &GatewayClient,
-    invitation: &InvitationLink,
-) -> Result<JoinCredential, ClientError> {
+async fn redeem(client: &GatewayClient, invitation: &InvitationLink) -> Result<JoinCredential> {
     let body = json!({ "code": invitation.code.expose() }).to_string();
-    // It works once: after a lost answer it could be used up.
+    // A code works once: after a lost answer it could be used up.
     let call = GatewayCall::post("/v1/join", body).once();
-    let deadline = Instant::now() + CALL_TIMEOUT;
-    let answer = client.expect(&call, &[201], deadline).await;
-    let answer = answer.map_err(|error| match error {
-        error if error.is_refusal(404) => ClientError::NoSuchInvitation,
-        error => error,
-    })?;
-    let answer = answer.json()?;
+    let answer = client.expect(&call, &[201], call_deadline()).await;
+    let unknown = ClientError::NoSuchInvitation;
+    let answer = (answer.map_err(|error| error.refused_as(&[404], unknown))?).json()?;
     let text = |member: &str| answer[member].as_str().unwrap_or_default();
     let tenant = TenantId::parse(text("tenantId"));
     let api_key = text("apiKey");
@@ -200,59 +196,59 @@ pub enum EnrolmentProgress {
 }
 
 impl Approver {
-    /// Brings this device into force, or says what it takes. It can be called again at any time.
-    pub async fn enrol(&self) -> Result<EnrolmentProgress, ClientError> {
-        let devices = self.devices().await?;
+    /// Whether the gateway lists this device as in force. Fails if it was revoked.
+    fn is_in_force(&self, devices: &KnownDevices) -> Result<bool> {
         match devices.find(self.device_id()).map(|device| device.standing) {
             Some(DeviceStanding::Revoked | DeviceStanding::Ended) => {
-                return Err(ClientError::DeviceRevoked);
+                Err(ClientError::DeviceRevoked)
             }
-            Some(_) => return Ok(EnrolmentProgress::InForce),
-            None if devices.bundles.is_empty() => match self.register_first().await {
+            standing => Ok(standing.is_some()),
+        }
+    }
+
+    /// Brings this device into force, or returns the request for it. It can be called again at any
+    /// time.
+    pub async fn enrol(&self) -> Result<EnrolmentProgress> {
+        let devices = self.devices().await?;
+        if self.is_in_force(&devices)? {
+            return Ok(EnrolmentProgress::InForce);
+        }
+        if devices.bundles.is_empty() {
+            match self.register_first().await {
                 // Another device was first, or there were devices before.
                 Err(error) if error.code() == Some("FORBIDDEN") => {}
                 registered => return registered.map(|()| EnrolmentProgress::InForce),
-            },
-            None => {}
+            }
         }
         let devices = self.devices().await?.bundles;
         if devices.is_empty() {
             return Err(ClientError::NoDeviceInForce);
         }
         let own = (&self.keys, &self.bundle);
-        let now = self.clock.now();
+        let now = self.now();
         let request = EndorsementRequest::new(&self.tenant, &self.id, own, now, &devices)?;
         Ok(EnrolmentProgress::Asks(Box::new(request)))
     }
 
-    async fn register_first(&self) -> Result<(), ClientError> {
+    async fn register_first(&self) -> Result<()> {
         let change = StatementChange::Add(Box::new(self.bundle.clone()));
-        let (own, now) = (self.device_id(), self.clock.now());
+        let (own, now) = (self.device_id(), self.now());
         let statement = DeviceStatement::new(&self.tenant, &self.id, &change, now, own)?;
         let signature = statement.sign(&self.keys)?;
-        self.publish(&SignedStatement::new(statement, signature, None))
-            .await
+        let signed = SignedStatement::new(statement, signature, None);
+        self.publish(&signed).await
     }
 
     /// Waits until another device has added this one. False if none has within `time`.
-    pub async fn wait_until_in_force(&self, time: Duration) -> Result<bool, ClientError> {
-        let until = Instant::now() + time;
-        loop {
-            let devices = self.devices().await?;
-            let own = devices.find(self.device_id()).map(|device| device.standing);
-            match own {
-                Some(DeviceStanding::Revoked | DeviceStanding::Ended) => {
-                    return Err(ClientError::DeviceRevoked);
-                }
-                Some(_) => return Ok(true),
-                None if Instant::now() + POLL_INTERVAL >= until => return Ok(false),
-                None => sleep(POLL_INTERVAL).await,
-            }
-        }
+    pub async fn wait_until_in_force(&self, time: Duration) -> Result<bool> {
+        let in_force = poll(POLL_PAUSE, time, bool::clone, async || {
+            self.is_in_force(&self.devices().await?)
+        });
+        in_force.await
     }
 
-    /// The first page of the gateway: where links lead, unless the page is hosted elsewhere.
+    /// The address of the page, unless it is hosted elsewhere.
     pub fn page(&self) -> String {
-        self.client.address()
+        self.client().address()
     }
 }

@@ -1,11 +1,11 @@
-//! Where this approver is notified that something waits. What the gateway lists is shown as it says.
+//! Notifications of this approver about waiting requests, as the gateway lists them.
 
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Approver, deadline};
-use crate::error::ClientError;
-use crate::gateway::{GatewayAnswer, GatewayCall, path};
+use super::role::Approver;
+use crate::error::{ClientError, Result};
+use crate::gateway::GatewayCall;
 
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -34,7 +34,7 @@ pub struct NotificationList {
 #[serde(rename_all = "camelCase")]
 pub struct AddedWebhook {
     pub notification_id: String,
-    /// If the gateway has made it just now.
+    /// Only if the gateway has just created it.
     #[serde(default)]
     pub secret: Option<String>,
 }
@@ -48,36 +48,35 @@ pub struct TestedNotification {
     pub failure: Option<String>,
 }
 
-fn read<T: for<'de> Deserialize<'de>>(answer: &GatewayAnswer) -> Result<T, ClientError> {
-    serde_json::from_slice(&answer.body).map_err(ClientError::answer)
-}
-
 impl Approver {
-    fn notifications_path(&self, further: &[&str]) -> String {
-        let parts = ["v1", "approvers", self.id.as_str(), "notifications"];
-        path(&[&parts, further].concat())
+    /// Calls the gateway, and reads its answer.
+    async fn read<T>(&self, call: &GatewayCall, expected: &[u16]) -> Result<T>
+    where
+        T: for<'de> Deserialize<'de>,
+    {
+        let answer = self.access.call(call, expected).await?;
+        serde_json::from_slice(&answer.body).map_err(ClientError::answer)
     }
 
-    pub async fn notifications(&self) -> Result<NotificationList, ClientError> {
-        let call = GatewayCall::get(self.notifications_path(&[]));
-        read(&self.client.expect(&call, &[200], deadline()).await?)
+    pub async fn notifications(&self) -> Result<NotificationList> {
+        let call = GatewayCall::get(self.path(&["notifications"]));
+        self.read(&call, &[200]).await
     }
 
     /// Adds a webhook, or enables the one that has this URL.
-    pub async fn add_webhook(&self, url: &str) -> Result<AddedWebhook, ClientError> {
+    pub async fn add_webhook(&self, url: &str) -> Result<AddedWebhook> {
         let body = json!({ "kind": "webhook", "url": url }).to_string();
-        let call = GatewayCall::post(self.notifications_path(&[]), body);
-        read(&self.client.expect(&call, &[200, 201], deadline()).await?)
+        let call = GatewayCall::post(self.path(&["notifications"]), body);
+        self.read(&call, &[200, 201]).await
     }
 
-    pub async fn remove_notification(&self, id: &str) -> Result<(), ClientError> {
-        let call = GatewayCall::delete(self.notifications_path(&[id]), "");
-        let removed = self.client.expect(&call, &[204], deadline()).await;
-        removed.map(drop)
+    pub async fn remove_notification(&self, id: &str) -> Result<()> {
+        let call = GatewayCall::delete(self.path(&["notifications", id]), "");
+        self.access.call(&call, &[204]).await.map(drop)
     }
 
-    pub async fn test_notification(&self, id: &str) -> Result<TestedNotification, ClientError> {
-        let call = GatewayCall::post(self.notifications_path(&[id, "test"]), "").once();
-        read(&self.client.expect(&call, &[200], deadline()).await?)
+    pub async fn test_notification(&self, id: &str) -> Result<TestedNotification> {
+        let call = GatewayCall::post(self.path(&["notifications", id, "test"]), "").once();
+        self.read(&call, &[200]).await
     }
 }

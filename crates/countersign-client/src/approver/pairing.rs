@@ -1,13 +1,15 @@
-//! Pairing from the approver's side: by the link that the enforcer printed, or by its short code and digits that a person
-//! compares. An enforcer is pinned only once it is authentic. What a pairing changes at the gateway is for all devices of the approver.
+//! Pairing from the approver's side: by the link that the enforcer printed, or by its short code
+//! and digits that a person compares. An enforcer is pinned only once it is authentic. At the
+//! gateway a pairing is for all devices of the approver.
 
 use serde_json::json;
 
-use super::{Approver, deadline};
-use crate::error::ClientError;
-use crate::gateway::{GatewayCall, path};
+use super::role::Approver;
+use crate::error::{ClientError, Result};
+use crate::gateway::{GatewayCall, page_path};
 use crate::profile::{EnforcerRecord, UnpairedRecord};
-use crate::{random, visible};
+use crate::random::random;
+use crate::visible::visible;
 use countersign_e2e::{
     AuthenticOffer, ComparisonDigits, DigitComparison, EnforcerBundle, PairingAnswer, PairingLink,
     PinnedEnforcer, answer_by_code, answer_by_link,
@@ -19,7 +21,7 @@ const PAGE: usize = 100;
 /// More pairings than anyone has: a gateway that pages for ever is stopped.
 const MAX_PAGES: usize = 100;
 
-/// What an enforcer offers, as the gateway says.
+/// The offer of an enforcer, as the gateway says.
 struct PairingOffer {
     bundle: EnforcerBundle,
     nonce: Nonce,
@@ -40,7 +42,7 @@ impl PendingComparison {
         self.comparison.digits()
     }
 
-    /// Who it claims to be.
+    /// The claimed id.
     pub fn enforcer(&self) -> &EnforcerId {
         &self.enforcer
     }
@@ -50,8 +52,8 @@ impl PendingComparison {
     }
 }
 
-/// What happens to the key of an enforcer that is known with another one. Whoever could make a person open a link could otherwise
-/// take the place of an enforcer that the person knows.
+/// Whether pairing may replace the key of a known enforcer. Otherwise a link that a person was made
+/// to open could take the place of an enforcer that the person knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KnownKey {
     Keep,
@@ -59,7 +61,7 @@ pub enum KnownKey {
 }
 
 impl Approver {
-    fn check_known(&self, id: &str, key: &str, known: KnownKey) -> Result<(), ClientError> {
+    fn check_known(&self, id: &str, key: &str, known: KnownKey) -> Result<()> {
         let differs = self.enforcer(id).is_some_and(|record| record.key != key);
         if differs && known == KnownKey::Keep {
             return Err(ClientError::KnownWithOtherKey(visible(id)));
@@ -67,14 +69,11 @@ impl Approver {
         Ok(())
     }
 
-    async fn resolve(&self, code: PairingCode) -> Result<PairingOffer, ClientError> {
-        let call = GatewayCall::get(path(&["v1", "pairing", "resolve", &code.to_string()]));
-        let answer = self.client.expect(&call, &[200], deadline()).await;
-        let answer = answer.map_err(|error| match error {
-            error if error.is_refusal(404) => ClientError::NoSuchCode,
-            error => error,
-        })?;
-        let answer = answer.json()?;
+    async fn resolve(&self, code: PairingCode) -> Result<PairingOffer> {
+        let code = code.to_string();
+        let answer = self.access.get(&["v1", "pairing", "resolve", &code]).await;
+        let unknown = ClientError::NoSuchCode;
+        let answer = (answer.map_err(|error| error.refused_as(&[404], unknown))?).json()?;
         let nonce = answer["nonce"].as_str().and_then(Nonce::parse);
         let Some(bundle) = answer["publicKey"].as_str() else {
             return Err(ClientError::answer(
@@ -89,28 +88,23 @@ impl Approver {
         })
     }
 
-    /// Returns the routing token. A lost answer is not asked for again: the pairing could be complete, and would be refused.
-    async fn complete(&self, nonce: &Nonce, answer: &PairingAnswer) -> Result<String, ClientError> {
+    /// Returns the routing token. There is no retry after a lost answer: the pairing could be
+    /// complete, and would be refused.
+    async fn complete(&self, nonce: &Nonce, answer: &PairingAnswer) -> Result<String> {
         let body = json!({
             "nonce": nonce, "approverId": self.id, "publicKey": answer.to_text()?,
         });
         let call = GatewayCall::post("/v1/pairing/complete", body.to_string()).once();
-        let answer = self.client.expect(&call, &[200], deadline()).await;
-        let answer = answer.map_err(|error| match error {
-            error if error.is_refusal(404) || error.is_refusal(409) => ClientError::NoSuchCode,
-            error => error,
-        })?;
-        match answer.json()?["routingToken"].as_str() {
-            Some(token) => Ok(token.to_owned()),
-            None => Err(ClientError::answer("a routing token")),
-        }
+        let answer = self.access.call(&call, &[200]).await;
+        let unknown = ClientError::NoSuchCode;
+        let answer = (answer.map_err(|error| error.refused_as(&[404, 409], unknown))?).json()?;
+        let token = answer["routingToken"].as_str().map(str::to_owned);
+        token.ok_or_else(|| ClientError::answer("a routing token"))
     }
 
-    /// Pairs with the enforcer whose key the link authenticates. Refused if it is known with another key.
-    pub async fn pair_by_link(
-        &mut self,
-        link: &PairingLink,
-    ) -> Result<EnforcerRecord, ClientError> {
+    /// Pairs with the enforcer whose key the link authenticates. Refused if it is known with
+    /// another key.
+    pub async fn pair_by_link(&mut self, link: &PairingLink) -> Result<EnforcerRecord> {
         self.pair_by_link_with(link, KnownKey::Keep).await
     }
 
@@ -118,24 +112,21 @@ impl Approver {
         &mut self,
         link: &PairingLink,
         known: KnownKey,
-    ) -> Result<EnforcerRecord, ClientError> {
-        let PairingOffer {
-            bundle,
-            nonce,
-            label,
-        } = self.resolve(link.code).await?;
-        let offer = AuthenticOffer::check(bundle, &link.fingerprint)?;
+    ) -> Result<EnforcerRecord> {
+        let resolved = self.resolve(link.code).await?;
+        let nonce = &resolved.nonce;
+        let offer = AuthenticOffer::check(resolved.bundle, &link.fingerprint)?;
         let (secret, own) = (&link.secret, &self.bundle);
-        let (answer, pinned) = answer_by_link(&offer, secret, &nonce, &self.id, own, &mut random)?;
+        let (answer, pinned) = answer_by_link(&offer, secret, nonce, &self.id, own, &mut random)?;
         let (id, key) = (pinned.id().to_string(), pinned.encryption_key().to_text());
         self.check_known(&id, &key, known)?;
-        let routing_token = self.complete(&nonce, &answer).await?;
-        self.pin(&pinned, routing_token, label).await
+        let routing_token = self.complete(nonce, &answer).await?;
+        self.pin(&pinned, routing_token, resolved.label).await
     }
 
-    /// Completes a pairing by its typed code. Nothing is pinned before `confirm`. Refused if the enforcer is known with another
-    /// key.
-    pub async fn pair_by_code(&self, code: PairingCode) -> Result<PendingComparison, ClientError> {
+    /// Completes a pairing by its typed code. Nothing is pinned before `confirm`. Refused if the
+    /// enforcer is known with another key.
+    pub async fn pair_by_code(&self, code: PairingCode) -> Result<PendingComparison> {
         self.pair_by_code_with(code, KnownKey::Keep).await
     }
 
@@ -143,7 +134,7 @@ impl Approver {
         &self,
         code: PairingCode,
         known: KnownKey,
-    ) -> Result<PendingComparison, ClientError> {
+    ) -> Result<PendingComparison> {
         let offer = self.resolve(code).await?;
         let key = offer.bundle.encryption_key().to_text();
         self.check_known(offer.bundle.enforcer_id().as_str(), &key, known)?;
@@ -160,18 +151,15 @@ impl Approver {
     }
 
     /// Pins the enforcer, after a person said that both screens show the same digits.
-    pub async fn confirm(
-        &mut self,
-        comparing: PendingComparison,
-    ) -> Result<EnforcerRecord, ClientError> {
+    pub async fn confirm(&mut self, comparing: PendingComparison) -> Result<EnforcerRecord> {
         let pinned = comparing.comparison.confirmed_by_person();
         let (token, label) = (comparing.routing_token, comparing.label);
         self.pin(&pinned, token, label).await
     }
 
     /// Gives up a pairing whose digits differ.
-    pub async fn abort(&self, comparing: PendingComparison) -> Result<(), ClientError> {
-        self.revoke_pairing(&comparing.routing_token).await
+    pub async fn abort(&self, comparing: PendingComparison) -> Result<()> {
+        (self.access.revoke_pairing(&comparing.routing_token)).await
     }
 
     async fn pin(
@@ -179,11 +167,11 @@ impl Approver {
         enforcer: &PinnedEnforcer,
         routing_token: String,
         label: Option<String>,
-    ) -> Result<EnforcerRecord, ClientError> {
+    ) -> Result<EnforcerRecord> {
         let record = EnforcerRecord {
             id: enforcer.id().to_string(),
             key: enforcer.encryption_key().to_text(),
-            paired_at: self.clock.now().to_string(),
+            paired_at: self.now().to_string(),
             routing_token: Some(routing_token.clone()),
             label,
             introduced_by: None,
@@ -196,20 +184,20 @@ impl Approver {
         });
         if let Err(error) = kept {
             // The enforcer must not wait for a device that does not know it.
-            let _unpaired = self.revoke_pairing(&routing_token).await;
+            let _unpaired = self.access.revoke_pairing(&routing_token).await;
             return Err(error);
         }
         Ok(record)
     }
 
-    /// Ends a pairing, here and at the gateway, there for all devices. Here it ends even if the gateway cannot be told; then that
-    /// is the error. What other devices have signed about the enforcer so far does not bring it back.
-    pub async fn unpair(&mut self, enforcer: &str) -> Result<bool, ClientError> {
+    /// Ends a pairing, here and at the gateway, there for all devices. It ends here even if the
+    /// call to the gateway fails. Earlier introductions by other devices do not bring it back.
+    pub async fn unpair(&mut self, enforcer: &str) -> Result<bool> {
         let Some(record) = self.enforcer(enforcer) else {
             return Ok(false);
         };
         // The other device's clock may be ahead.
-        let at = self.clock.now().max(record.paired_at()?).to_string();
+        let at = self.now().max(record.paired_at()?).to_string();
         self.update(|profile| {
             profile.enforcers.retain(|record| record.id != enforcer);
             profile.unpaired.retain(|ended| ended.id != enforcer);
@@ -218,50 +206,30 @@ impl Approver {
             Ok(())
         })?;
         if let Some(token) = self.token_of(enforcer).await?.or(record.routing_token) {
-            self.revoke_pairing(&token).await?;
+            self.access.revoke_pairing(&token).await?;
         }
         Ok(true)
     }
 
-    /// The token of the pairing as it is now: another device may have paired last.
-    async fn token_of(&self, enforcer: &str) -> Result<Option<String>, ClientError> {
-        let mut cursor = String::new();
+    /// The current token of the pairing: another device may have paired last.
+    async fn token_of(&self, enforcer: &str) -> Result<Option<String>> {
+        let mut cursor: Option<String> = None;
         for _ in 0..MAX_PAGES {
-            let set = percent_encoding::NON_ALPHANUMERIC;
-            let from = percent_encoding::utf8_percent_encode(&cursor, set).to_string();
-            let from = if from.is_empty() {
-                from
-            } else {
-                format!("&cursor={from}")
-            };
-            let call = GatewayCall::get(format!("/v1/pairings?limit={PAGE}{from}"));
-            let page = self
-                .client
-                .expect(&call, &[200], deadline())
-                .await?
-                .json()?;
-            let items = page["items"].as_array();
-            let items = items.ok_or_else(|| ClientError::answer("a list of pairings"))?;
-            let found = items.iter().find(|line| {
+            let call = GatewayCall::get(page_path("/v1/pairings", PAGE, cursor.as_deref()));
+            let page = self.access.call(&call, &[200]).await?.json()?;
+            let pairings = page["items"].as_array();
+            let pairings = pairings.ok_or_else(|| ClientError::answer("a list of pairings"))?;
+            let found = pairings.iter().find(|line| {
                 line["enforcerId"] == enforcer && line["approverId"] == self.id.as_str()
             });
             if let Some(line) = found {
                 return Ok(line["routingToken"].as_str().map(str::to_owned));
             }
             match page["nextCursor"].as_str() {
-                Some(next) if next != cursor => next.clone_into(&mut cursor),
+                Some(next) if cursor.as_deref() != Some(next) => cursor = Some(next.to_owned()),
                 _ => return Ok(None),
             }
         }
         Ok(None)
-    }
-
-    async fn revoke_pairing(&self, routing_token: &str) -> Result<(), ClientError> {
-        let body = json!({ "routingToken": routing_token });
-        let call = GatewayCall::post("/v1/pairing/revoke", body.to_string());
-        self.client
-            .expect(&call, &[200], deadline())
-            .await
-            .map(drop)
     }
 }

@@ -1,14 +1,14 @@
-//! Prompts: what this approver writes to an agent, encrypted to its enforcer.
+//! Prompts: messages of this approver to an agent, encrypted to its enforcer.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
-use super::{Approver, deadline};
-use crate::error::ClientError;
-use crate::gateway::{GatewayCall, path};
-use crate::{random, wire};
+use super::role::{Approver, POLL_PAUSE};
+use crate::error::{ClientError, Result};
+use crate::gateway::GatewayCall;
+use crate::random::random;
+use crate::retry::poll;
 use countersign_e2e::{PlainPrompt, seal_prompt};
 use countersign_protocol::envelope::EnvelopeRecipient;
 use countersign_protocol::id::RequestId;
@@ -16,10 +16,8 @@ use countersign_protocol::prompt::PromptStatus;
 
 /// Enforcers take no older prompts, so the gateway need not keep them.
 const PROMPT_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-const FIRST_POLL_INTERVAL: Duration = Duration::from_millis(100);
-const MAX_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What the gateway says has become of a prompt.
+/// The state of a prompt, as the gateway says.
 #[derive(Debug, Clone)]
 pub struct SentPrompt {
     pub request_id: RequestId,
@@ -29,21 +27,22 @@ pub struct SentPrompt {
 }
 
 impl Approver {
-    /// Sends a prompt to an enforcer that this device is paired with: for one session of its agent, or for any.
+    /// Sends a prompt to an enforcer that this device is paired with: for one session of its agent,
+    /// or for any.
     pub async fn prompt(
         &self,
         enforcer: &str,
         session: Option<&str>,
         text: &str,
-    ) -> Result<SentPrompt, ClientError> {
+    ) -> Result<SentPrompt> {
         let record = self.enforcer(enforcer).ok_or(ClientError::Choice(
             "this device is not paired with that enforcer; see: countersign pairings",
         ))?;
         let enforcer = record.pinned()?;
         let mut content = json!({
-            "requestId": self.clock.operation_id(),
+            "requestId": self.access.clock.operation_id(),
             "artifactType": "prompt.send",
-            "createdAt": self.clock.now(),
+            "createdAt": self.now(),
             "target": "agentChat",
             "promptHashAlg": "SHA-256",
         });
@@ -61,41 +60,31 @@ impl Approver {
             enforcer_id: Some(enforcer.id().clone()),
             approver_id: None,
         };
-        let envelope = wire::addressed(
-            &self.clock,
+        let envelope = self.access.addressed(
             "prompt.send",
             prompt.request_id(),
-            (self.sender(), Some(recipient)),
-            Some(self.after(PROMPT_LIFETIME)),
+            Some(recipient),
+            Some(self.access.after(PROMPT_LIFETIME)),
             &body.to_string(),
         )?;
         let call = GatewayCall::post("/v1/prompt", envelope);
-        let answer = self.client.expect(&call, &[202], deadline()).await?;
+        let answer = self.access.call(&call, &[202]).await?;
         read(prompt.request_id(), &answer.json()?)
     }
 
-    /// Waits until the enforcer has taken or rejected a prompt, for up to `time`. What stands then.
-    pub async fn prompt_taken(
-        &self,
-        request_id: &RequestId,
-        time: Duration,
-    ) -> Result<SentPrompt, ClientError> {
-        let call = GatewayCall::get(path(&["v1", "prompt", request_id.as_str()]));
-        let until = Instant::now() + time;
-        let mut pause = FIRST_POLL_INTERVAL;
-        loop {
-            let answer = self.client.expect(&call, &[200], deadline()).await?;
-            let sent = read(request_id, &answer.json()?)?;
-            if sent.status != PromptStatus::Queued || Instant::now() + pause >= until {
-                return Ok(sent);
-            }
-            sleep(pause).await;
-            pause = (pause * 2).min(MAX_POLL_INTERVAL);
-        }
+    /// Waits until the enforcer has taken or rejected a prompt, for up to `time`. Returns the state
+    /// at the end.
+    pub async fn prompt_taken(&self, request_id: &RequestId, time: Duration) -> Result<SentPrompt> {
+        let is_final = |sent: &SentPrompt| sent.status != PromptStatus::Queued;
+        let sent = poll(POLL_PAUSE, time, is_final, async || {
+            let parts = ["v1", "prompt", request_id.as_str()];
+            read(request_id, &self.access.get(&parts).await?.json()?)
+        });
+        sent.await
     }
 }
 
-fn read(request_id: &RequestId, ack: &Value) -> Result<SentPrompt, ClientError> {
+fn read(request_id: &RequestId, ack: &Value) -> Result<SentPrompt> {
     let status = ack["status"].as_str().and_then(PromptStatus::parse);
     let same = ack["requestId"] == request_id.as_str();
     let status = status.filter(|_| same);

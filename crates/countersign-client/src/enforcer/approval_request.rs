@@ -1,4 +1,4 @@
-//! What is asked, and what becomes of it.
+//! A request for approval, and its results.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::visible::visible;
 use countersign_e2e::{self as e2e, PlainArtifact, VerifiedApproval, VerifiedRejection};
 use countersign_protocol::timestamp::Timestamp;
 
-/// What is to be decided.
+/// The subject of a decision, and its deadlines.
 #[derive(Debug, Clone)]
 pub struct ApprovalRequest {
     /// One of the types of the protocol, such as `command.review`.
@@ -21,9 +21,9 @@ pub struct ApprovalRequest {
     pub members: Map<String, Value>,
     /// Only this approver, instead of all that are paired.
     pub approver: Option<String>,
-    /// Without a decision in this time the answer is no.
+    /// Without a decision in this time the request is denied.
     pub timeout: Duration,
-    /// If the gateway does not take the question in this time, nobody is asked.
+    /// If the gateway does not take the request in this time, it is denied.
     pub submit_timeout: Duration,
 }
 
@@ -33,12 +33,12 @@ pub struct AcceptedApproval {
     pub approval: VerifiedApproval,
     /// The signed body, byte for byte.
     pub decision: String,
-    /// The artifact that was asked about.
+    /// The artifact of the request.
     pub artifact: PlainArtifact,
     pub accepted_at: Timestamp,
 }
 
-/// Why something does not happen.
+/// Why a request was not approved.
 #[derive(Debug)]
 pub enum ApprovalDenial {
     Rejected(VerifiedRejection),
@@ -47,7 +47,7 @@ pub enum ApprovalDenial {
     TimedOut,
     Unavailable(ClientError),
     Refused(ClientError),
-    /// The decision came, and must not be believed.
+    /// The decision must not be believed.
     Untrusted(e2e::Error),
     /// Approved, but the call would no longer do what was shown.
     Changed(String),
@@ -64,11 +64,10 @@ impl fmt::Display for ApprovalDenial {
                     None => Ok(()),
                 }
             }
-            Self::Ended(state) => write!(
-                f,
-                "the request was ended without a decision ({})",
-                visible(state)
-            ),
+            Self::Ended(state) => {
+                let state = visible(state);
+                write!(f, "the request was ended without a decision ({state})")
+            }
             Self::TimedOut => f.write_str("there was no decision in time"),
             Self::Unavailable(error) | Self::Refused(error) => write!(f, "{error}"),
             Self::Untrusted(error) => {
@@ -84,7 +83,7 @@ impl fmt::Display for ApprovalDenial {
 }
 
 impl ApprovalDenial {
-    /// Whether nobody decided in time, by whichever clock noticed it first.
+    /// Whether nobody decided in time, by the clock here or at the gateway.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::TimedOut) || matches!(self, Self::Ended(state) if state == "expired")
     }

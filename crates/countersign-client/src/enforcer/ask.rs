@@ -1,16 +1,18 @@
-//! Asking: encrypt, submit, wait, and judge the answer. Whatever is not an accepted approval is a denial with its cause.
+//! A request: encrypt it, submit it, wait, and judge the answer. Everything but an accepted
+//! approval is a denial with its cause.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
-use super::Enforcer;
 use super::approval_request::{AcceptedApproval, ApprovalDenial, ApprovalRequest};
-use crate::error::ClientError;
+use super::role::Enforcer;
+use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayAnswer, GatewayCall, path};
+use crate::random::random;
 use crate::record::DecisionRecord;
-use crate::{random, wire};
+use crate::wire;
 use countersign_e2e::{
     self as e2e, DenialCause, DeviceTrust, OutcomeEffect, OutcomeKey, OutcomeStatement, OwnRequest,
     PlainArtifact, VerifiedApproval, VerifiedDecision, decision_digest, hide_repository,
@@ -20,14 +22,14 @@ use countersign_protocol::id::{ApproverId, RequestId};
 use countersign_protocol::json::JsonNode;
 use countersign_protocol::timestamp::Timestamp;
 
-/// One call waits so long for a decision.
+/// Of one call that waits for a decision.
 const LONG_POLL_TIMEOUT: Duration = Duration::from_secs(25);
-/// The answer of such a call may come later by this, or by less at the end of the time-out.
+/// The answer of such a call may be late by this, or by less at the end of the request.
 const ANSWER_GRACE: Duration = Duration::from_secs(5);
 const LAST_ANSWER_GRACE: Duration = Duration::from_millis(500);
-/// Two calls for a decision are at least so far apart: a gateway may answer at once, and with nothing.
+/// Shortest time between two such calls: a gateway may answer at once, without a decision.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Nothing waits longer for an acknowledgement or a withdrawal.
+/// Of an acknowledgement or a withdrawal.
 const ACK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// A request that is ready to be sent, or was.
@@ -44,23 +46,23 @@ pub struct PendingRequest<'e> {
 }
 
 impl Enforcer {
-    /// Encrypts a question to every device in force of those who are asked.
+    /// Encrypts a request to every device in force of the approvers.
     pub async fn prepare(
         &mut self,
-        question: ApprovalRequest,
+        request: ApprovalRequest,
     ) -> Result<PendingRequest<'_>, ApprovalDenial> {
-        let until = Instant::now() + question.timeout;
-        let submit_until = until.min(Instant::now() + question.submit_timeout);
+        let until = Instant::now() + request.timeout;
+        let submit_until = until.min(Instant::now() + request.submit_timeout);
         let asked: Vec<String> = (self.approvers.iter())
             .map(|record| record.id.clone())
-            .filter(|id| question.approver.as_ref().is_none_or(|only| only == id))
+            .filter(|id| request.approver.as_ref().is_none_or(|only| only == id))
             .collect();
         if asked.is_empty() {
             return Err(ApprovalDenial::NotPaired);
         }
         let devices = self.devices_of(&asked, false, submit_until).await?;
         let outcome_key = OutcomeKey::generate(&mut random)?;
-        let artifact = self.artifact(question, &devices, &outcome_key, until)?;
+        let artifact = self.artifact(request, &devices, &outcome_key, until)?;
         let trusts: Vec<_> = devices.iter().collect();
         let sealed = seal_artifact(&self.keys, &self.id, &artifact, &trusts, &mut random)?;
         let sealed: Value =
@@ -72,20 +74,15 @@ impl Enforcer {
             "ciphertext": sealed,
             "expiresAt": context.expires_at,
         });
-        // Several are found by the gateway: everyone who is paired. Those who are not pinned here cannot read it.
+        // Without a token the gateway sends it to every paired approver. Those who are not pinned
+        // here cannot read it.
         if let [only] = devices.as_slice() {
-            let record = (self.approvers.iter()).find(|it| it.id == only.approver().as_str());
+            let record = self.approver(only.approver().as_str());
             let token = record.map(|record| &record.routing_token);
             body["metadata"] = json!({ "routingToken": token });
         }
-        let request_id = artifact.request_id().clone();
-        let envelope = wire::envelope(
-            &self.clock,
-            "artifact.submit",
-            &request_id,
-            self.sender(),
-            &body.to_string(),
-        )?;
+        let (id, body) = (artifact.request_id(), body.to_string());
+        let envelope = self.access.envelope("artifact.submit", id, &body)?;
         Ok(PendingRequest {
             own: OwnRequest::of(&artifact, self.id.clone()),
             artifact,
@@ -101,26 +98,23 @@ impl Enforcer {
 
     fn artifact(
         &self,
-        question: ApprovalRequest,
+        request: ApprovalRequest,
         devices: &[DeviceTrust],
         outcome_key: &OutcomeKey,
         until: Instant,
     ) -> Result<PlainArtifact, ApprovalDenial> {
-        let now = self.clock.now();
         let left = until.saturating_duration_since(Instant::now());
-        let left = left.try_into().unwrap_or(time::Duration::MAX);
-        let expires = now.inner().saturating_add(left);
-        let mut members = question.members;
+        let mut members = request.members;
         let own = [
-            ("requestId", json!(self.clock.operation_id().0)),
-            ("artifactType", question.artifact_type.into()),
-            ("createdAt", json!(now)),
-            ("expiresAt", json!(Timestamp::from(expires))),
-            ("payload", Value::Object(question.payload)),
+            ("requestId", json!(self.access.clock.operation_id().0)),
+            ("artifactType", request.artifact_type.into()),
+            ("createdAt", json!(self.access.now())),
+            ("expiresAt", json!(self.access.after(left))),
+            ("payload", Value::Object(request.payload)),
             ("artifactHashAlg", "SHA-256".into()),
         ];
         members.extend(own.map(|(name, value)| (name.to_owned(), value)));
-        hide_repository(&mut members, &question.repository, &mut random)?;
+        hide_repository(&mut members, &request.repository, &mut random)?;
         name_devices(&mut members, devices);
         outcome_key.name_in(&mut members);
         let text = Value::Object(members).to_string();
@@ -133,14 +127,15 @@ impl PendingRequest<'_> {
         &self.own.request_id
     }
 
-    /// The approvers who are asked.
+    /// The approvers of the request.
     pub fn asked(&self) -> impl Iterator<Item = &ApproverId> {
         self.devices.iter().map(DeviceTrust::approver)
     }
 
-    /// How long a decision still counts, by both clocks: one of them stands still while the machine sleeps, the other can be set.
+    /// How long a decision still counts, by both clocks: one of them stands still while the machine
+    /// sleeps, the other can be set.
     pub fn time_left(&self) -> Duration {
-        let by_date = self.own.expires_at.inner() - self.enforcer.clock.now().inner();
+        let by_date = self.own.expires_at.inner() - self.enforcer.access.now().inner();
         let by_date = Duration::try_from(by_date).unwrap_or_default();
         by_date.min(self.until.saturating_duration_since(Instant::now()))
     }
@@ -153,8 +148,8 @@ impl PendingRequest<'_> {
         Box::pin(self.decision_if(submitted, async || Ok(()))).await
     }
 
-    /// Like `decision`, for a request about something that can change. An approval counts only if `still_holds` succeeds; its error is
-    /// the reason of the denial.
+    /// Like `decision`, for a subject that can change. An approval counts only if `still_holds`
+    /// succeeds; its error is the reason of the denial.
     pub async fn decision_if(
         &mut self,
         submitted: impl FnOnce(),
@@ -183,9 +178,9 @@ impl PendingRequest<'_> {
         }
     }
 
-    async fn submit(&self) -> Result<(), ClientError> {
+    async fn submit(&self) -> Result<()> {
         let call = GatewayCall::post("/v1/artifacts", self.envelope.clone());
-        let client = &self.enforcer.client;
+        let client = &self.enforcer.access.client;
         let answer = client.expect(&call, &[202], self.submit_until).await?;
         let node = wire::parse(&answer.body)?;
         let message = wire::PushedMessage::read(&node)?;
@@ -196,13 +191,13 @@ impl PendingRequest<'_> {
     }
 
     /// Waits for up to `time`: an answer that ends the request, or none yet.
-    async fn wait_once(&self, time: Duration) -> Result<Option<GatewayAnswer>, ClientError> {
+    async fn wait_once(&self, time: Duration) -> Result<Option<GatewayAnswer>> {
         let request = path(&["v1", "exchanges", self.request_id().as_str(), "wait"]);
         let seconds = time.as_secs().max(1);
         let call = GatewayCall::get(format!("{request}?timeout={seconds}")).waiting(time);
         let usual = Instant::now() + time + ANSWER_GRACE;
         let deadline = usual.min(self.until + LAST_ANSWER_GRACE);
-        let answer = (self.enforcer.client)
+        let answer = (self.enforcer.access.client)
             .expect(&call, &[200, 204], deadline)
             .await?;
         let ended = answer.status == 200 || answer.headers.contains_key("exchange-state");
@@ -247,7 +242,8 @@ impl PendingRequest<'_> {
         })
     }
 
-    /// Judges a decision by a current list of devices. The outer error means that no such list could be read.
+    /// Judges a decision by a current list of devices. The outer error means that no such list
+    /// could be read.
     async fn accept_current(
         &mut self,
         decision: &JsonNode<'_>,
@@ -256,10 +252,10 @@ impl PendingRequest<'_> {
         for is_reread in [false, true] {
             let devices = self.enforcer.devices_of(&self.asked, is_reread, self.until);
             self.devices = devices.await?;
-            let accepted_at = self.enforcer.clock.now();
+            let accepted_at = self.enforcer.access.now();
             match self.accept(decision, accepted_at) {
                 Ok(outcome) => return Ok(Ok((outcome, accepted_at))),
-                // It may have been added since the list was read.
+                // The device may have been added since the list was read.
                 Err(error @ e2e::Error::UnknownDevice(_)) => refused = Some(error),
                 Err(error) => return Ok(Err(error)),
             }
@@ -283,17 +279,19 @@ impl PendingRequest<'_> {
         } = &accepted.approval;
         let trusted = (self.devices.iter()).find_map(|trust| trust.device(*device).ok());
         let trusted = trusted.ok_or(e2e::Error::UnknownDevice(*device))?;
-        Ok(DecisionRecord::new(
-            (&self.enforcer.tenant, approver),
-            &self.enforcer.id,
-            &self.artifact,
-            &accepted.decision,
-            trusted.bundle(),
-            Vec::new(),
-        ))
+        Ok(DecisionRecord {
+            tenant: self.enforcer.tenant.clone(),
+            approver: approver.clone(),
+            enforcer: self.enforcer.id.clone(),
+            artifact: self.artifact.text().to_owned(),
+            decision: accepted.decision.clone(),
+            device: trusted.bundle().clone(),
+            statements: Vec::new(),
+        })
     }
 
-    /// Acknowledges the decision with a signed outcome. A failure is ignored: the answer to the agent does not depend on it.
+    /// Acknowledges the decision with a signed outcome. A failure is ignored: the answer to the
+    /// agent does not depend on it.
     async fn acknowledge(&self, message: &wire::PushedMessage<'_, '_>, effect: OutcomeEffect) {
         let deadline = Instant::now() + ACK_TIMEOUT;
         let outcome = self.outcome_key.sign(&OutcomeStatement {
@@ -303,49 +301,24 @@ impl PendingRequest<'_> {
             enforcer: self.enforcer.id.clone(),
             effect,
             decisions: decision_digest(message.body).into_iter().collect(),
-            at: self.enforcer.clock.now(),
+            at: self.enforcer.access.now(),
         });
-        let status = self.send_ack(message.msg_id, outcome.ok(), deadline).await;
+        let (access, id, msg_id) = (&self.enforcer.access, self.request_id(), message.msg_id);
+        let outcome = outcome.ok();
+        let sent = access.acknowledge(id, msg_id, outcome.as_deref(), deadline);
         // A gateway of an older version knows no outcomes.
-        if status == Some(400) {
-            self.send_ack(message.msg_id, None, deadline).await;
+        if (sent.await).is_err_and(|error| error.is_refusal(400)) {
+            let _ignored = access.acknowledge(id, msg_id, None, deadline).await;
         }
     }
 
-    async fn send_ack(
-        &self,
-        msg_id: &str,
-        outcome: Option<String>,
-        deadline: Instant,
-    ) -> Option<u16> {
-        let clock = &self.enforcer.clock;
-        let body = wire::ack_body(clock, msg_id, outcome.as_deref());
-        let sender = self.enforcer.sender();
-        let envelope =
-            wire::envelope(clock, "ack.submit", self.request_id(), sender, &body).ok()?;
-        let call = GatewayCall::post("/v1/acks", envelope);
-        let answer = self.enforcer.client.call(&call, deadline).await.ok()?;
-        Some(answer.status)
-    }
-
     /// Takes the request back. It does not matter if it has ended meanwhile.
-    pub async fn withdraw(&self, reason: &str) -> Result<(), ClientError> {
-        let enforcer = &self.enforcer;
+    pub async fn withdraw(&self, reason: &str) -> Result<()> {
         let body = json!({ "reason": reason }).to_string();
-        let (sender, request) = (enforcer.sender(), self.request_id());
-        let envelope = wire::envelope(
-            &enforcer.clock,
-            "exchange.withdrawn",
-            request,
-            sender,
-            &body,
-        )?;
-        let call = GatewayCall::post(
-            path(&["v1", "exchanges", request.as_str(), "withdraw"]),
-            envelope,
-        );
-        let deadline = Instant::now() + ACK_TIMEOUT;
-        let ended = enforcer.client.expect(&call, &[200, 404, 409], deadline);
-        ended.await.map(drop)
+        let (access, id) = (&self.enforcer.access, self.request_id());
+        let call = path(&["v1", "exchanges", id.as_str(), "withdraw"]);
+        let (expected, deadline) = ([200, 404, 409], Instant::now() + ACK_TIMEOUT);
+        let sent = access.send(call, "exchange.withdrawn", id, &body, &expected, deadline);
+        sent.await.map(drop)
     }
 }

@@ -1,18 +1,18 @@
-//! Which devices may decide: those pinned at pairing, and those that they added since. The gateway only carries the statements.
+//! The devices that may decide: those pinned at pairing, and those that they added since. The
+//! gateway only carries the statements.
 
 use std::fmt;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Enforcer;
-use crate::error::ClientError;
+use super::role::Enforcer;
+use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayCall, path};
 use crate::profile::ApproverRecord;
 use crate::visible::visible;
 use crate::wire;
-use countersign_e2e::{DeviceId, DeviceTrust, SignedStatement};
-use countersign_protocol::json::JsonValue;
+use countersign_e2e::{DeviceId, DeviceTrust};
 
 /// A list of devices is read again when it is older.
 const LIST_LIFETIME: Duration = Duration::from_secs(60);
@@ -40,18 +40,19 @@ fn named(trust: &DeviceTrust) -> Vec<NamedDevice> {
 
 impl Enforcer {
     fn is_fresh(&self, record: &ApproverRecord) -> bool {
-        let age = (record.checked_at()).map(|at| self.clock.now().inner() - at.inner());
+        let age = (record.checked_at()).map(|at| self.access.now().inner() - at.inner());
         // A time in the future means that the clock was set back.
         age.is_some_and(|age| !age.is_negative() && age < LIST_LIFETIME)
     }
 
-    /// The devices in force of `asked`. Reads the statements again if the copy is old, or if `again`.
+    /// The devices in force of `asked`. Reads the statements again if the copy is old, or if
+    /// `again`.
     pub(super) async fn devices_of(
         &mut self,
         asked: &[String],
         again: bool,
         deadline: Instant,
-    ) -> Result<Vec<DeviceTrust>, ClientError> {
+    ) -> Result<Vec<DeviceTrust>> {
         self.reload()?;
         let (mut fresh, mut unknown) = (Vec::new(), Vec::new());
         for mut record in self.asked(asked).cloned().collect::<Vec<_>>() {
@@ -65,7 +66,7 @@ impl Enforcer {
                     }
                     followed => followed?,
                 }
-                record.remember(&trust, self.clock.now())?;
+                record.remember(&trust, self.access.now())?;
                 fresh.push(record);
             }
         }
@@ -79,7 +80,7 @@ impl Enforcer {
                 Ok(())
             })?;
         }
-        // From the profile as it is now: it may know more than the gateway has shown this program.
+        // From the profile as it is now: it may know more than the gateway has shown.
         let devices: Vec<_> = (self.asked(asked))
             .filter(|record| !unknown.contains(&record.id))
             .map(|record| record.trust(self.tenant.clone()))
@@ -95,15 +96,14 @@ impl Enforcer {
         &mut self,
         approver: &str,
         deadline: Instant,
-    ) -> Result<Vec<NamedDevice>, ClientError> {
-        let trust = self
-            .devices_of(&[approver.to_owned()], true, deadline)
-            .await?;
+    ) -> Result<Vec<NamedDevice>> {
+        let asked = [approver.to_owned()];
+        let trust = self.devices_of(&asked, true, deadline).await?;
         Ok(trust.iter().flat_map(named).collect())
     }
 
     /// An approver's devices in force, as far as this enforcer knows.
-    pub fn known_devices(&self, record: &ApproverRecord) -> Result<Vec<NamedDevice>, ClientError> {
+    pub fn known_devices(&self, record: &ApproverRecord) -> Result<Vec<NamedDevice>> {
         Ok(named(&record.trust(self.tenant.clone())?))
     }
 
@@ -112,20 +112,14 @@ impl Enforcer {
         records.filter(|record| asked.contains(&record.id))
     }
 
-    async fn follow(&self, trust: &mut DeviceTrust, deadline: Instant) -> Result<(), ClientError> {
+    async fn follow(&self, trust: &mut DeviceTrust, deadline: Instant) -> Result<()> {
         let approver = trust.approver().to_string();
         let call = GatewayCall::get(path(&["v1", "approvers", &approver, "devices"]));
-        let answer = self.client.expect(&call, &[200], deadline).await?;
+        let answer = self.access.client.expect(&call, &[200], deadline).await?;
         let node = wire::parse(&answer.body)?;
-        let statements = node.as_object().and_then(|object| object.get("statements"));
-        let Some(JsonValue::Array(statements)) = statements.map(|node| &node.value) else {
-            return Err(ClientError::answer("a list of statements"));
-        };
-        // What cannot be read or followed proves nothing, and changes nothing.
-        let signed: Vec<_> = (statements.iter())
-            .filter_map(|node| SignedStatement::parse(node).ok())
-            .collect();
-        trust.follow_all(&signed);
+        let statements = wire::array(&node, "statements");
+        let statements = statements.ok_or_else(|| ClientError::answer("a list of statements"))?;
+        trust.follow_all(&wire::statements(statements));
         Ok(())
     }
 }

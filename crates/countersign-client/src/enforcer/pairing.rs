@@ -1,17 +1,18 @@
-//! Pairing from the enforcer's side: it makes the offer, prints how to reach it, and pins whoever proves to have seen it.
+//! Pairing from the enforcer's side: it makes the offer, prints how to reach it, and pins the
+//! device that proves to have seen it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 use zeroize::Zeroizing;
 
-use super::{CALL_TIMEOUT, Enforcer};
-use crate::error::ClientError;
-use crate::gateway::{GatewayCall, path};
+use super::role::Enforcer;
+use crate::error::{ClientError, Result};
+use crate::gateway::GatewayCall;
 use crate::profile::ApproverRecord;
-use crate::random;
+use crate::random::random;
+use crate::retry::{RetryPause, poll};
 use countersign_e2e::{
     DeviceTrust, EnforcerBundle, Fingerprint, PairingAnswer, PairingLink, PairingSecret,
     PinnedDevice, ReceivedAnswer, receive_answer,
@@ -20,7 +21,8 @@ use countersign_protocol::id::{ApproverId, TextId as _};
 use countersign_protocol::pairing::{Nonce, PairingCode};
 use countersign_protocol::timestamp::Timestamp;
 
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
+const POLL_PAUSE: RetryPause = RetryPause::constant(Duration::from_millis(500));
+/// The gateway may name a later end of the code.
 const PAIRING_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
 /// An attempt at pairing that waits for a device.
@@ -47,7 +49,7 @@ impl PairingAttempt {
     }
 }
 
-/// What a device answered. Nothing is pinned yet.
+/// The answer of a device. Nothing is pinned yet.
 pub struct PairingCompletion {
     received: ReceivedAnswer,
     approver: ApproverId,
@@ -72,7 +74,7 @@ impl Enforcer {
         &self,
         label: Option<&str>,
         workspace: Option<&str>,
-    ) -> Result<PairingAttempt, ClientError> {
+    ) -> Result<PairingAttempt> {
         let offer = EnforcerBundle::new(&self.keys, self.id.clone(), &mut random)?.labelled(label);
         let mut body = json!({ "enforcerId": self.id, "publicKey": offer.to_text()? });
         for (member, text) in [("enforcerLabel", label), ("workspaceName", workspace)] {
@@ -81,8 +83,7 @@ impl Enforcer {
             }
         }
         let call = GatewayCall::post("/v1/pairing/initiate", body.to_string());
-        let deadline = Instant::now() + CALL_TIMEOUT;
-        let answer = self.client.expect(&call, &[200], deadline).await?.json()?;
+        let answer = self.access.call(&call, &[200]).await?.json()?;
         let text = |member: &str| answer[member].as_str().unwrap_or_default();
         let expected = || ClientError::answer("a code, a nonce and when they expire");
         Ok(PairingAttempt {
@@ -97,34 +98,28 @@ impl Enforcer {
         })
     }
 
-    /// Waits until a device has answered; `None` if the code expires before. The attempt is used up, since a second answer would
-    /// be a second guess.
+    /// Waits until a device has answered; `None` if the code expires before. The attempt is used
+    /// up, since a second answer would be a second guess.
     pub async fn wait_for_answer(
         &self,
         attempt: PairingAttempt,
-    ) -> Result<Option<PairingCompletion>, ClientError> {
-        let call = GatewayCall::get(path(&["v1", "pairing", "status", attempt.nonce.as_str()]));
-        // Whatever the gateway says about when the code expires.
-        let until = Instant::now() + PAIRING_TIMEOUT;
-        loop {
-            let deadline = Instant::now() + CALL_TIMEOUT;
-            let status = self.client.expect(&call, &[200], deadline).await?.json()?;
-            match status["status"].as_str() {
-                Some("completed") => return self.receive(attempt, &status).await.map(Some),
-                Some("expired") => return Ok(None),
-                _ if attempt.expires_at <= self.clock.now() || until <= Instant::now() => {
-                    return Ok(None);
-                }
-                _ => sleep(POLL_INTERVAL).await,
-            }
+    ) -> Result<Option<PairingCompletion>> {
+        let nonce = attempt.nonce.as_str();
+        let is_final = |status: &Value| {
+            matches!(status["status"].as_str(), Some("completed" | "expired"))
+                || attempt.expires_at <= self.access.now()
+        };
+        let status = poll(POLL_PAUSE, PAIRING_TIMEOUT, is_final, async || {
+            (self.access.get(&["v1", "pairing", "status", nonce]).await?).json()
+        });
+        let status = status.await?;
+        if status["status"] != "completed" {
+            return Ok(None);
         }
+        self.receive(attempt, &status).await.map(Some)
     }
 
-    async fn receive(
-        &self,
-        attempt: PairingAttempt,
-        status: &Value,
-    ) -> Result<PairingCompletion, ClientError> {
+    async fn receive(&self, attempt: PairingAttempt, status: &Value) -> Result<PairingCompletion> {
         let text = |member: &str| status[member].as_str().unwrap_or_default();
         let expected = || ClientError::answer("an approver and its key");
         let approver = ApproverId::parse(text("approverId")).ok_or_else(expected)?;
@@ -145,20 +140,22 @@ impl Enforcer {
                 pairing: PairingToken(routing_token),
             }),
             Err(error) => {
-                // The gateway may be the one that interferes: whether it revokes the pairing changes nothing here.
-                let _unpaired = self.revoke_pairing(&routing_token).await;
+                // The gateway may be the one that interferes: nothing here depends on whether it
+                // revokes the pairing.
+                let _unpaired = self.access.revoke_pairing(&routing_token).await;
                 Err(error.into())
             }
         }
     }
 
-    /// Pins the device of a completed pairing. To be called once its proof was right, or a person has compared the digits.
+    /// Pins the device of a completed pairing. To be called once its proof was right, or a person
+    /// has compared the digits.
     pub fn pin(
         &mut self,
         device: &PinnedDevice,
         PairingToken(routing_token): PairingToken,
-    ) -> Result<(), ClientError> {
-        let (now, tenant) = (self.clock.now(), self.tenant.clone());
+    ) -> Result<()> {
+        let (now, tenant) = (self.access.now(), self.tenant.clone());
         let mut record = ApproverRecord {
             id: device.approver().to_string(),
             paired_at: now.to_string(),
@@ -170,7 +167,7 @@ impl Enforcer {
         };
         self.update(|records| {
             let trust = match records.iter().find(|known| known.id == record.id) {
-                // Paired again: what was revoked stays revoked, and devices that are in force go on.
+                // Paired again: revoked devices stay revoked, and devices in force stay in force.
                 Some(known) => {
                     let mut trust = known.trust(tenant)?;
                     trust.pin(device)?;
@@ -188,7 +185,7 @@ impl Enforcer {
     }
 
     /// Gives up a pairing whose digits differ.
-    pub async fn abort(&self, PairingToken(token): PairingToken) -> Result<(), ClientError> {
-        self.revoke_pairing(&token).await
+    pub async fn abort(&self, PairingToken(token): PairingToken) -> Result<()> {
+        self.access.revoke_pairing(&token).await
     }
 }

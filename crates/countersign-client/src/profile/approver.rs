@@ -1,17 +1,18 @@
-//! The part of a profile that an approver has: the keys of its device, its other devices, and the enforcers that it knows.
+//! The part of a profile that an approver has: the keys of its device, its other devices, and the
+//! enforcers that it knows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    GatewayProfile, ProfileError, SealedKeys, SecretText, id, read_adders, read_key, secret_key,
-    spell_adders,
-};
-use crate::ClientError;
+use super::gateway::GatewayProfile;
+use super::records::{add_missing, read_adders, read_id, read_list, write_adders};
+use super::sealed::SealedKeys;
+use super::secret::SecretText;
+use crate::error::{ProfileError, Result};
 use countersign_e2e::{
-    self as e2e, DeviceBundle, DeviceId, DeviceKeys, DeviceName, DeviceTrust, EncryptionKey,
-    PinnedEnforcer,
+    DeviceBundle, DeviceId, DeviceKeys, DeviceName, DeviceTrust, EncryptionKey, PinnedEnforcer,
+    SignedStatement,
 };
 use countersign_protocol::id::ApproverId;
 use countersign_protocol::timestamp::Timestamp;
@@ -28,7 +29,7 @@ pub struct ApproverProfile {
     /// X25519 private key, unless the keys are sealed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     decryption_key: Option<SecretText>,
-    /// Bundles of the approver's other devices in force, as far as statements led to them from this one.
+    /// Bundles of the approver's other devices in force that statements led to from this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<String>,
     /// Ids of devices that were ever revoked.
@@ -86,8 +87,8 @@ impl ApproverProfile {
         Self {
             id: id.to_string(),
             name: name.as_str().to_owned(),
-            signing_key: Some(secret_key(&signing)),
-            decryption_key: Some(secret_key(&decryption)),
+            signing_key: Some(SecretText::of_key(&signing)),
+            decryption_key: Some(SecretText::of_key(&decryption)),
             devices: Vec::new(),
             revoked: Vec::new(),
             added_by: BTreeMap::new(),
@@ -99,7 +100,7 @@ impl ApproverProfile {
     }
 
     pub fn id(&self) -> Result<ApproverId, ProfileError> {
-        id("approver.id", &self.id)
+        read_id("approver.id", &self.id)
     }
 
     pub fn sealed_keys(&self) -> Option<&SealedKeys> {
@@ -111,31 +112,27 @@ impl ApproverProfile {
         if self.sealed_keys.is_some() {
             return Err(ProfileError::Sealed);
         }
-        let read = |member, key: Option<&SecretText>| {
-            let key = key.ok_or_else(|| ProfileError::damaged(member))?;
-            read_key(member, key)
+        let read = |member, key: &Option<SecretText>| match key {
+            Some(key) => key.key(member),
+            None => Err(ProfileError::Damaged(member)),
         };
-        let signing = read("approver.signing_key", self.signing_key.as_ref())?;
-        let decryption = read("approver.decryption_key", self.decryption_key.as_ref())?;
+        let signing = read("approver.signing_key", &self.signing_key)?;
+        let decryption = read("approver.decryption_key", &self.decryption_key)?;
         Ok(DeviceKeys::from_secrets(&signing, &decryption))
     }
 
     /// Encrypts these keys with a passphrase; `None` stores them unencrypted.
-    pub fn store_keys(
-        &mut self,
-        keys: &DeviceKeys,
-        passphrase: Option<&str>,
-    ) -> Result<(), ClientError> {
+    pub fn store_keys(&mut self, keys: &DeviceKeys, passphrase: Option<&str>) -> Result<()> {
         let bundle = DeviceBundle::of(keys, DeviceName::parse(&self.name)?)?;
         let sealed = passphrase.map(|text| SealedKeys::seal(keys, &bundle, text));
         self.sealed_keys = sealed.transpose()?;
         let (signing, decryption) = keys.secrets();
-        let plain = |key| self.sealed_keys.is_none().then(|| secret_key(key));
+        let plain = |key| self.sealed_keys.is_none().then(|| SecretText::of_key(key));
         (self.signing_key, self.decryption_key) = (plain(&signing), plain(&decryption));
         Ok(())
     }
 
-    pub fn bundle(&self) -> Result<DeviceBundle, ClientError> {
+    pub fn bundle(&self) -> Result<DeviceBundle> {
         if let Some(sealed) = &self.sealed_keys {
             return Ok(sealed.bundle()?);
         }
@@ -143,55 +140,53 @@ impl ApproverProfile {
         Ok(DeviceBundle::of(&self.keys()?, name)?)
     }
 
-    /// The devices that this one trusts without asking anyone: itself, and those that statements led to before.
-    pub fn trust(&self) -> Result<DeviceTrust, ClientError> {
-        let read = |text: &String| DeviceBundle::parse(text);
-        let devices = self.devices.iter().map(read);
-        let devices = devices.collect::<Result<Vec<_>, e2e::Error>>();
+    /// The devices that this one trusts without asking anyone: itself, and those that statements
+    /// led to before.
+    pub fn trust(&self) -> Result<DeviceTrust> {
         let mut in_force = vec![self.bundle()?];
-        in_force.extend(devices.map_err(|_| ProfileError::damaged("approver.devices"))?);
-        let revoked = self.revoked.iter().map(|text| DeviceId::parse(text));
-        let revoked = revoked.collect::<Result<BTreeSet<_>, e2e::Error>>();
-        let revoked = revoked.map_err(|_| ProfileError::damaged("approver.revoked"))?;
+        let others: Vec<_> = read_list("approver.devices", &self.devices, DeviceBundle::parse)?;
+        in_force.extend(others);
+        let revoked: BTreeSet<_> = read_list("approver.revoked", &self.revoked, DeviceId::parse)?;
         let adders = read_adders("approver.added_by", &self.added_by)?;
         let (tenant, id) = (self.gateway.tenant()?, self.id()?);
         let trust = DeviceTrust::from_own_records(tenant, id, in_force, revoked);
         Ok(trust.with_adders(adders))
     }
 
-    /// Takes over what was followed from here. Nothing is forgotten: a device that is known to be revoked stays so. Says
-    /// whether there was anything new.
-    pub(crate) fn remember(&mut self, trust: &DeviceTrust) -> Result<bool, ClientError> {
+    /// Follows these statements from this device on, and keeps the result. Nothing is forgotten: a
+    /// device that is known to be revoked stays so. Says whether there was anything new.
+    pub(crate) fn follow(&mut self, signed: &[SignedStatement]) -> Result<(DeviceTrust, bool)> {
+        let mut trust = self.trust()?;
+        trust.follow_all(signed);
         let own = self.bundle()?.id();
-        let before = (self.devices.len(), self.revoked.len(), self.added_by.len());
-        for device in trust.in_force().iter().filter(|device| device.id() != own) {
-            let text = device.bundle().to_text()?;
-            if !self.devices.contains(&text) {
-                self.devices.push(text);
-            }
-        }
-        for id in trust.revoked().iter().map(ToString::to_string) {
-            if !self.revoked.contains(&id) {
-                self.revoked.push(id);
-            }
-        }
-        for (id, by) in spell_adders(trust) {
+        let count = |it: &Self| (it.devices.len(), it.revoked.len(), it.added_by.len());
+        let before = count(self);
+        let others = trust.in_force().iter().filter(|device| device.id() != own);
+        let bundles: Vec<_> =
+            (others.map(|device| device.bundle().to_text())).collect::<Result<_, _>>()?;
+        add_missing(&mut self.devices, bundles);
+        add_missing(
+            &mut self.revoked,
+            trust.revoked().iter().map(ToString::to_string),
+        );
+        for (id, by) in write_adders(&trust) {
             self.added_by.entry(id).or_insert(by);
         }
-        Ok(before != (self.devices.len(), self.revoked.len(), self.added_by.len()))
+        let is_new = before != count(self);
+        Ok((trust, is_new))
     }
 }
 
 impl EnforcerRecord {
     pub fn pinned(&self) -> Result<PinnedEnforcer, ProfileError> {
         let key = EncryptionKey::parse("the enforcer's key", &self.key);
-        let key = key.map_err(|_| ProfileError::damaged("approver.enforcers.key"))?;
-        let id = id("approver.enforcers.id", &self.id)?;
+        let key = key.map_err(|_| ProfileError::Damaged("approver.enforcers.key"))?;
+        let id = read_id("approver.enforcers.id", &self.id)?;
         Ok(PinnedEnforcer::from_own_records(id, key))
     }
 
     pub fn paired_at(&self) -> Result<Timestamp, ProfileError> {
         let at = Timestamp::parse(&self.paired_at);
-        at.ok_or_else(|| ProfileError::damaged("approver.enforcers.paired_at"))
+        at.ok_or(ProfileError::Damaged("approver.enforcers.paired_at"))
     }
 }

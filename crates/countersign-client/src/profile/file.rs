@@ -1,64 +1,25 @@
-//! A profile's file.
+//! A profile, and the file that holds it.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::Profile;
+use super::approver::ApproverProfile;
+use super::enforcer::EnforcerProfile;
+use crate::error::ProfileError;
 use crate::private_file::{FileProblem, PrivateFile};
 
 const HEAD: &str =
     "# A profile of Countersign. It has private keys: whoever reads it can act in your name.\n\n";
 
-#[derive(Debug, thiserror::Error)]
-pub enum ProfileError {
-    #[error(
-        "there is no profile {0}; join with the link that your administrator sent: countersign join LINK"
-    )]
-    Missing(PathBuf),
-    #[error(
-        "the profile {path} has no {role}; join with an invitation for one: countersign join LINK"
-    )]
-    NoRole { path: PathBuf, role: &'static str },
-    #[error(
-        "the profile {path} can be read by others (mode {mode:o}) and is not used; its keys may be known: chmod 600 it, or join again"
-    )]
-    Exposed { path: PathBuf, mode: u32 },
-    #[error("the profile {0} belongs to another user and is not used")]
-    Foreign(PathBuf),
-    #[error(
-        "a profile's name has letters, digits, dots, dashes and underscores, and begins with none of the last three"
-    )]
-    Name,
-    #[error("neither XDG_CONFIG_HOME nor HOME is set, so there is no place for a profile")]
-    NoHome,
-    /// Without the text of the file, which has secrets.
-    #[error("the profile {path} is damaged in line {line}: {problem}")]
-    Malformed {
-        path: PathBuf,
-        line: usize,
-        problem: String,
-    },
-    #[error(
-        "the keys of this profile are encrypted with a passphrase, and there is no terminal to ask for it; name a file in COUNTERSIGN_PASSPHRASE_FILE"
-    )]
-    Sealed,
-    #[error("this is not the passphrase of the profile")]
-    Passphrase,
-    #[error("the passphrase in {path}: {problem}")]
-    PassphraseFile { path: PathBuf, problem: String },
-    #[error("the profile is damaged: {0}")]
-    Damaged(&'static str),
-    #[error("the profile {path}: {error}")]
-    Io { path: PathBuf, error: io::Error },
-}
-
-impl ProfileError {
-    pub(super) fn damaged(member: &'static str) -> Self {
-        Self::Damaged(member)
-    }
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    pub enforcer: Option<EnforcerProfile>,
+    pub approver: Option<ApproverProfile>,
 }
 
 #[derive(Debug, Clone)]
@@ -81,9 +42,8 @@ impl ProfileFile {
                 PathBuf::from(std::env::var_os("HOME").ok_or(ProfileError::NoHome)?).join(".config")
             }
         };
-        Ok(Self::at(
-            directory.join("countersign").join(format!("{name}.toml")),
-        ))
+        let directory = directory.join("countersign");
+        Ok(Self::at(directory.join(format!("{name}.toml"))))
     }
 
     pub fn at(path: PathBuf) -> Self {
@@ -124,8 +84,20 @@ impl ProfileFile {
         })
     }
 
-    /// Changes the profile as it is now, or an empty one, and writes it back as a whole. Nobody sees it half written, and no
-    /// change of another program is lost. It blocks, for a moment.
+    /// One of the profile's roles, or the error that it has none of this name.
+    pub(crate) fn require<T>(
+        &self,
+        role: Option<T>,
+        name: &'static str,
+    ) -> Result<T, ProfileError> {
+        role.ok_or_else(|| ProfileError::NoRole {
+            path: self.path().to_owned(),
+            role: name,
+        })
+    }
+
+    /// Changes the profile as it is now, or an empty one, and replaces the file. A lock keeps the
+    /// changes of other programs. It blocks, for a moment.
     pub fn update<T, E: From<ProfileError>>(
         &self,
         change: impl FnOnce(&mut Profile) -> Result<T, E>,
@@ -138,7 +110,8 @@ impl ProfileFile {
         Ok(result)
     }
 
-    /// Whether `update` would work now, and what the profile is: so that nothing is used up that could then not be kept.
+    /// Returns the profile if `update` would work now. To be called before something is used up
+    /// that then has to be stored.
     pub fn rehearse(&self) -> Result<Profile, ProfileError> {
         let _lock = self.file.lock().map_err(|error| self.io(error))?;
         let profile = self.read()?.unwrap_or_default();

@@ -1,4 +1,5 @@
-//! An approver's keys, encrypted with a passphrase. A reader of the profile cannot decide without it.
+//! An approver's keys, encrypted with a passphrase. A reader of the profile cannot decide without
+//! it.
 
 use std::path::Path;
 
@@ -10,19 +11,19 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use super::ProfileError;
-use crate::error::ClientError;
+use crate::error::{ClientError, ProfileError, Result};
 use crate::private_file::{FileProblem, PrivateFile};
-use crate::random;
+use crate::random::random;
 use countersign_e2e::{DeviceBundle, DeviceKeys};
 
-const PURPOSE: &str = "countersign profile keys v1";
+const PURPOSE: &[u8] = b"countersign profile keys v1";
 /// Argon2id with the memory and passes of the second recommended option of RFC 9106, and one lane.
 const MEMORY_KIB: u32 = 64 << 10;
 const PASSES: u32 = 3;
 const MIN_PASSPHRASE_CHARS: usize = 8;
 
-/// Both private keys, encrypted. The public ones stay readable, so that the device is known by its id.
+/// Both private keys, encrypted. The public ones stay readable, so that the device is known by its
+/// id.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SealedKeys {
@@ -33,7 +34,7 @@ pub struct SealedKeys {
 }
 
 fn damaged<T>(_: T) -> ProfileError {
-    ProfileError::damaged("approver.sealed_keys")
+    ProfileError::Damaged("approver.sealed_keys")
 }
 
 fn decode<const N: usize>(text: &str) -> Result<[u8; N], ProfileError> {
@@ -51,11 +52,7 @@ fn cipher(passphrase: &str, salt: &[u8; 16]) -> Result<Aes256Gcm, ProfileError> 
 }
 
 impl SealedKeys {
-    pub fn seal(
-        keys: &DeviceKeys,
-        bundle: &DeviceBundle,
-        passphrase: &str,
-    ) -> Result<Self, ClientError> {
+    pub fn seal(keys: &DeviceKeys, bundle: &DeviceBundle, passphrase: &str) -> Result<Self> {
         if passphrase.chars().count() < MIN_PASSPHRASE_CHARS {
             let problem = "a passphrase has at least 8 characters; several words are better";
             return Err(ClientError::Choice(problem));
@@ -66,9 +63,12 @@ impl SealedKeys {
         let bundle = bundle.to_text()?;
         let (signing, decryption) = keys.secrets();
         let plain = Zeroizing::new([signing.as_slice(), decryption.as_slice()].concat());
-        let sealed = cipher(passphrase, &salt)?
-            .encrypt(&Nonce::from(nonce), payload(&plain, &associated(&bundle)))
-            .map_err(damaged)?;
+        let payload = Payload {
+            msg: &plain,
+            aad: &[PURPOSE, bundle.as_bytes()].concat(),
+        };
+        let sealed = cipher(passphrase, &salt)?.encrypt(&Nonce::from(nonce), payload);
+        let sealed = sealed.map_err(damaged)?;
         Ok(Self {
             bundle,
             salt: URL_SAFE_NO_PAD.encode(salt),
@@ -81,36 +81,20 @@ impl SealedKeys {
     pub fn open(&self, passphrase: &str) -> Result<DeviceKeys, ProfileError> {
         let (salt, nonce) = (decode(&self.salt)?, decode::<12>(&self.nonce)?);
         let sealed = URL_SAFE_NO_PAD.decode(&self.keys).map_err(damaged)?;
-        let plain = cipher(passphrase, &salt)?
-            .decrypt(
-                &Nonce::from(nonce),
-                payload(&sealed, &associated(&self.bundle)),
-            )
-            .map_err(|_| ProfileError::Passphrase)?;
-        let plain = Zeroizing::new(plain);
-        let (signing, decryption) = plain.split_at_checked(32).ok_or_else(|| damaged(()))?;
-        let key = |bytes: &[u8]| -> Result<Zeroizing<[u8; 32]>, ProfileError> {
-            Ok(Zeroizing::new(bytes.try_into().map_err(damaged)?))
+        let payload = Payload {
+            msg: &sealed,
+            aad: &[PURPOSE, self.bundle.as_bytes()].concat(),
         };
-        Ok(DeviceKeys::from_secrets(
-            &*key(signing)?,
-            &*key(decryption)?,
-        ))
+        let plain = cipher(passphrase, &salt)?.decrypt(&Nonce::from(nonce), payload);
+        let plain = Zeroizing::new(plain.map_err(|_| ProfileError::Passphrase)?);
+        match plain.as_chunks() {
+            ([signing, decryption], []) => Ok(DeviceKeys::from_secrets(signing, decryption)),
+            _ => Err(damaged(())),
+        }
     }
 
     pub fn bundle(&self) -> Result<DeviceBundle, ProfileError> {
         DeviceBundle::parse(&self.bundle).map_err(damaged)
-    }
-}
-
-fn associated(bundle: &str) -> String {
-    format!("{PURPOSE}{bundle}")
-}
-
-fn payload<'p>(text: &'p [u8], associated: &'p str) -> Payload<'p, 'p> {
-    Payload {
-        msg: text,
-        aad: associated.as_bytes(),
     }
 }
 
@@ -123,15 +107,10 @@ pub fn read_passphrase(path: &Path) -> Result<Zeroizing<String>, ProfileError> {
     let text = match PrivateFile::at(path.to_owned()).read() {
         Ok(Some(text)) => text,
         Ok(None) => return Err(unusable("there is no such file".to_owned())),
-        Err(FileProblem::Exposed(mode)) => {
-            return Err(unusable(format!(
-                "others can read it (mode {mode:o}); chmod 600 it"
-            )));
+        Err(problem @ FileProblem::Exposed(_)) => {
+            return Err(unusable(format!("{problem}; chmod 600 it")));
         }
-        Err(FileProblem::Foreign) => {
-            return Err(unusable("it belongs to another user".to_owned()));
-        }
-        Err(FileProblem::Io(error)) => return Err(unusable(error.to_string())),
+        Err(problem) => return Err(unusable(problem.to_string())),
     };
     let line = text.lines().next().unwrap_or_default();
     Ok(Zeroizing::new(line.to_owned()))

@@ -1,48 +1,25 @@
 //! Words that make a command run, read or write something that its first words do not show.
 
-use super::wrappers::has_name;
+use super::wrappers::{has_name, has_word};
 
-/// Single letters that many programs take for such an option, alone or together with others: `-C DIRECTORY`, `-rf FILE`.
+/// Letters that many programs take for such an option, alone or among others: `-C DIRECTORY`,
+/// `-rf FILE`.
 const LETTERS: &str = "cCDeEfFIKLoOPSTuWxXZ";
 
-/// Letters that mean the same in single programs.
-const PROGRAM_LETTERS: &[(&str, &str)] = &[
-    ("bun", "r"),
-    ("cmake", "B"),
-    ("composer", "d"),
-    ("gem", "is"),
-    ("git", "t"),
-    ("gradle", "bgp"),
-    ("gradlew", "bgp"),
-    ("jest", "r"),
-    ("mocha", "r"),
-    ("mvn", "gst"),
-    ("mvnw", "gst"),
-    ("npm", "g"),
-    ("pip", "irt"),
-    ("pytest", "p"),
-    ("rspec", "r"),
-    ("task", "t"),
-    ("tsc", "p"),
-    ("vitest", "r"),
-];
+/// Programs, each with further such letters.
+const PROGRAM_LETTERS: &str = "
+    bun:r cmake:B composer:d gem:is git:t gradle:bgp gradlew:bgp jest:r mocha:r mvn:gst mvnw:gst
+    npm:g pip:irt pytest:p rspec:r task:t tsc:p vitest:r
+";
 
 /// Whole names: an abbreviation of one has none of the parts below.
-const ABBREVIATED: &[&str] = &[
-    "extra-index-url",
-    "globalconfig",
-    "http-proxy",
-    "https-proxy",
-    "makefile",
-    "receive-pack",
-    "separate-git-dir",
-    "upload-archive",
-    "upload-pack",
-    "userconfig",
-];
+const ABBREVIATED: &str = "
+    extra-index-url globalconfig http-proxy https-proxy makefile receive-pack separate-git-dir
+    upload-archive upload-pack userconfig
+";
 
-/// Parts of the names of such options. An option is recognized by any of them, because programs have too many options to list and
-/// accept abbreviations.
+/// Parts of the names of such options. Any of them counts, because programs have too many options
+/// to list and accept abbreviations.
 const STEMS: &str = "
     -pack action arg askpass base browser build cache call cert chdir cmd command compress conf
     constraint content context cookie cwd data dir dump editable editor engine entrypoint env
@@ -56,15 +33,16 @@ const STEMS: &str = "
 ";
 
 /// Names that are parts of too many harmless ones.
-const NAMES: &[&str] = &["git", "ok", "okdir", "out", "pre", "set", "src", "ui"];
+const NAMES: &str = "git ok okdir out pre set src ui";
 
 /// Common and harmless, although a part of them is in the list above.
-const HARMLESS: &[&str] = &["--", "--cached", "--no-pager"];
+const HARMLESS: &str = "-- --cached --no-pager";
 
-/// Whether this later word of a command of `program` chooses a program, a file, a directory or a configuration by other means than a
-/// plain name: by an option, an assignment (`make SHELL=…`), or a file with further words (`@FILE`). Returns `true` if unsure.
+/// Whether this later word of a command of `program` chooses a program, a file, a directory or a
+/// configuration by other means than a plain name: by an option, an assignment (`make SHELL=…`), or
+/// a file with further words (`@FILE`). Returns `true` if unsure.
 pub fn chooses_something(program: &str, word: &str) -> bool {
-    if HARMLESS.contains(&word) {
+    if has_word(HARMLESS, word) {
         return false;
     }
     let Some(option) = word.strip_prefix('-') else {
@@ -78,7 +56,8 @@ pub fn chooses_something(program: &str, word: &str) -> bool {
     let is_short = !name.starts_with('-');
     let is_number = is_short && name.chars().all(|c| c.is_ascii_digit()) && !name.is_empty();
     let name = name.trim_start_matches('-').to_ascii_lowercase();
-    let own = PROGRAM_LETTERS.iter();
+    let own = PROGRAM_LETTERS.split_ascii_whitespace();
+    let own = own.filter_map(|entry| entry.split_once(':'));
     let own: Vec<_> = own.filter(|(its, _)| has_name(program, its)).collect();
     let is_letter = |c| LETTERS.contains(c) || own.iter().any(|(_, them)| them.contains(c));
     let has_letter = is_short && option.contains(is_letter);
@@ -91,11 +70,9 @@ pub fn chooses_something(program: &str, word: &str) -> bool {
 fn is_name_of_choice(name: &str) -> bool {
     let last = name.rsplit('-').next().unwrap_or(name);
     let is_abbreviation = |stem: &str| name.len() >= 3 && stem.starts_with(last);
-    STEMS
-        .split_ascii_whitespace()
-        .any(|stem| name.contains(stem) || is_abbreviation(stem))
-        || NAMES
-            .iter()
-            .any(|whole| name.split('-').any(|part| part == *whole))
-        || (name.len() >= 3 && ABBREVIATED.iter().any(|whole| whole.starts_with(name)))
+    let has_stem = |stem| name.contains(stem) || is_abbreviation(stem);
+    let mut abbreviated = ABBREVIATED.split_ascii_whitespace();
+    STEMS.split_ascii_whitespace().any(has_stem)
+        || name.split('-').any(|part| has_word(NAMES, part))
+        || (name.len() >= 3 && abbreviated.any(|whole| whole.starts_with(name)))
 }

@@ -1,5 +1,6 @@
 //! The words of a command, if every shell that an agent could use reads it as these words and
-//! nothing else. Returns `None` if unsure: then no prefix covers the command, and a person is asked.
+//! nothing else. Returns `None` if unsure: then no prefix covers the command, and a person is
+//! asked.
 
 use super::wrappers::{has_word, hides_what_runs};
 
@@ -11,8 +12,9 @@ const SHELL_WORDS: &str = "
     typeset unalias unset unsetopt until while zmodload
 ";
 
-/// `None` if it has anything but plain words: quotes only around a whole word, and no operators, substitutions, redirections,
-/// patterns, variables, comments, assignments, line ends, or characters outside of printable ASCII.
+/// `None` if it has anything but plain words: quotes only around a whole word, and no operators,
+/// substitutions, redirections, patterns, variables, comments, assignments, line ends, or characters
+/// outside of printable ASCII.
 pub fn plain_words(command: &str) -> Option<Vec<String>> {
     shell_words(command).filter(|words| !hides_what_runs(words))
 }

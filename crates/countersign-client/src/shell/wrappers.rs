@@ -1,8 +1,8 @@
-//! Programs that run another program, which stands somewhere in their arguments. What a person permits by the first words of a
-//! command never covers them: the words that matter come later.
+//! Programs that run another program, which stands somewhere in their arguments. A grant by the
+//! first words of a command never covers them: the words that matter come later.
 
-/// Shells, what starts a program in another way, as another user, elsewhere, later, or once for each of many, and what has a
-/// language of its own in its arguments.
+/// Shells; programs that start another one in another way, as another user, elsewhere, later, or
+/// many times; and programs with a language of their own in their arguments.
 const WRAPPERS: &str = "
     . abduco alacritty ansible apt apt-get aptitude arch ash at autossh awk bash batch bconsole
     bsdtar builtin bunx busybox bwrap byobu caffeinate capsh catchsegv cgexec chokidar choom
@@ -109,7 +109,8 @@ fn has_runner<W: AsRef<str>>(program: &str, words: &[W]) -> bool {
     RUNNERS.iter().any(is_runner)
 }
 
-/// Whether this first word of a command runs a program that later words name. It may be a path. Returns `true` if unsure.
+/// Whether this first word of a command, or path, runs a program that later words name. Returns
+/// `true` if unsure.
 pub fn runs_another(program: &str) -> bool {
     let name = name_of(program);
     let loader = name.starts_with("ld-") || name.starts_with("ld.so");

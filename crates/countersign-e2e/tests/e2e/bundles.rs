@@ -60,9 +60,7 @@ fn a_later_version_is_refused_as_such_whatever_else_it_has() {
     for version in [json!(2), json!("1"), json!(0), Value::Null] {
         let later = json!({"v": version, "new": true}).to_string();
         let parse = |json: &str| DeviceBundle::parse(&spell(json)).unwrap_err();
-        let refused = parse(&super::vectors::canon(
-            &serde_json::from_str(&later).unwrap(),
-        ));
+        let refused = parse(&super::texts::canon(&serde_json::from_str(&later).unwrap()));
         assert!(matches!(refused, Error::Version { .. }), "{refused}");
         assert!(refused.to_string().contains("update this client"));
     }
@@ -74,12 +72,12 @@ fn missing_and_unknown_members_are_refused_by_name() {
     for name in ["ed25519", "x25519", "name", "v"] {
         let mut fewer = members(&bundle);
         fewer.as_object_mut().unwrap().remove(name);
-        let refused = DeviceBundle::parse(&spell(&super::vectors::canon(&fewer))).unwrap_err();
+        let refused = DeviceBundle::parse(&spell(&super::texts::canon(&fewer))).unwrap_err();
         assert!(refused.to_string().contains(name), "{refused}");
     }
     let mut more = members(&bundle);
     more["proof"] = "AAAA".into();
-    let refused = DeviceBundle::parse(&spell(&super::vectors::canon(&more))).unwrap_err();
+    let refused = DeviceBundle::parse(&spell(&super::texts::canon(&more))).unwrap_err();
     assert!(refused.to_string().contains("/proof"), "{refused}");
 }
 
@@ -107,7 +105,7 @@ fn a_label_is_read_as_it_was_and_one_that_may_not_be_shown_is_refused() {
     ] {
         let mut other = members.clone();
         other["label"] = label.clone();
-        let refused = EnforcerBundle::parse(&spell(&super::vectors::canon(&other))).unwrap_err();
+        let refused = EnforcerBundle::parse(&spell(&super::texts::canon(&other))).unwrap_err();
         assert!(refused.to_string().contains("/label"), "{label}: {refused}");
     }
 }
@@ -158,7 +156,7 @@ fn weak_keys_are_refused() {
     let with = |name: &str, key: &[u8]| {
         let mut bundle = members(&bundle);
         bundle[name] = URL_SAFE_NO_PAD.encode(key).into();
-        DeviceBundle::parse(&spell(&super::vectors::canon(&bundle)))
+        DeviceBundle::parse(&spell(&super::texts::canon(&bundle)))
     };
     for (what, key) in BAD_X25519 {
         let refused = with("x25519", &super::rfc9180::unhex(key)).unwrap_err();

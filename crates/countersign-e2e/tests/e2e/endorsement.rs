@@ -10,7 +10,7 @@ use countersign_protocol::id::{ApproverId, TenantId, TextId as _};
 use serde_json::{Value, json};
 
 use super::people::{alice, device, known, now, tenant, world};
-use super::vectors::canon;
+use super::texts::canon;
 
 fn request(new: (&DeviceKeys, &DeviceBundle), devices: &[DeviceBundle]) -> EndorsementRequest {
     EndorsementRequest::new(&tenant(), &alice(), new, now(), devices).unwrap()

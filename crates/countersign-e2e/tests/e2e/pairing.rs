@@ -132,7 +132,7 @@ fn decode(text: &str) -> serde_json::Value {
 
 fn encode(members: &serde_json::Value) -> String {
     use base64::Engine as _;
-    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(super::vectors::canon(members))
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(super::texts::canon(members))
 }
 
 #[test]

@@ -1,22 +1,14 @@
 //! What every implementation refuses, for other implementers, in `tests/vectors/refused.json`. It is about the keys and the artifact of
 //! `encryption.json`. After a deliberate change, run it once with `WRITE_VECTORS=1`.
 
-use countersign_e2e::{
-    Ciphertext, DeviceBundle, DeviceKeys, DeviceStatement, DeviceTrust, SealPurpose,
-    SignedStatement, StatementChange, TrustedDevice, accept, open_artifact, sign_decision,
-};
+use super::people::{World, device, known, node, now, ruling, time, world};
+use super::refused_lists::statements;
+use super::texts::{check_published, parsed};
+use countersign_e2e::{Ciphertext, DeviceKeys, SealPurpose, accept, open_artifact, sign_decision};
 use countersign_protocol::decision::Verdict;
-use countersign_protocol::id::{ApproverId, TextId as _};
+use countersign_protocol::id::TextId as _;
 use countersign_protocol::json;
 use serde_json::{Value, json};
-
-use super::people::{
-    World, add, alice, device, known, node, now, revoke, ruling, tenant, time, world,
-};
-
-fn parsed(text: &str) -> Value {
-    serde_json::from_str(text).unwrap()
-}
 
 fn with(value: &Value, pointer: &str, other: Value) -> Value {
     let mut changed = value.clone();
@@ -263,135 +255,6 @@ fn decisions(world: &World) -> Value {
     rows.iter().map(row).collect()
 }
 
-/// A revocation that keeps these.
-fn keeping(by: &DeviceKeys, gone: &DeviceKeys, keeps: &[&DeviceKeys]) -> SignedStatement {
-    let keeps = keeps.iter().map(|keys| keys.id()).collect();
-    let statement =
-        DeviceStatement::revocation(&tenant(), &alice(), gone.id(), &keeps, now(), by.id())
-            .unwrap();
-    let signature = statement.sign(by).unwrap();
-    SignedStatement::new(statement, signature, None)
-}
-
-/// Lists, with what follows from them for an enforcer that has pinned the phone.
-fn statements(world: &World) -> Value {
-    let (phone, laptop, laptops) = (&world.phone, &world.laptop, &world.laptop_bundle);
-    let [(tablet, tablets), (thief, thiefs)] = ["tablet", "thief"].map(device);
-    let added = || add(phone, laptop, laptops);
-    let elsewhere = |approver: &str| {
-        let approver = ApproverId::parse(approver).unwrap();
-        let change = StatementChange::Add(Box::new(laptops.clone()));
-        let statement =
-            DeviceStatement::new(&tenant(), &approver, &change, now(), phone.id()).unwrap();
-        let (signature, possession) = (
-            statement.sign(phone).unwrap(),
-            statement.sign(laptop).unwrap(),
-        );
-        SignedStatement::new(statement, signature, Some(possession))
-    };
-    let unproven = {
-        let change = StatementChange::Add(Box::new(laptops.clone()));
-        let statement =
-            DeviceStatement::new(&tenant(), &alice(), &change, now(), phone.id()).unwrap();
-        let signature = statement.sign(phone).unwrap();
-        SignedStatement::new(statement, signature, None)
-    };
-    let rows = [
-        ("an addition", vec![added()]),
-        (
-            "an addition that stands before that of its signer",
-            vec![add(laptop, &tablet, &tablets), added()],
-        ),
-        (
-            "a revocation that stands before the addition",
-            vec![revoke(phone, laptop), added()],
-        ),
-        (
-            "an addition by a revoked device",
-            vec![
-                added(),
-                revoke(phone, laptop),
-                add(laptop, &tablet, &tablets),
-            ],
-        ),
-        (
-            "an addition again after the revocation",
-            vec![added(), revoke(phone, laptop), added()],
-        ),
-        (
-            "an addition by a device that none has added",
-            vec![add(&thief, &tablet, &tablets)],
-        ),
-        (
-            "a device that adds itself",
-            vec![add(&thief, &thief, &thiefs)],
-        ),
-        (
-            "an addition without the new device's signature",
-            vec![unproven],
-        ),
-        ("an addition for another approver", vec![elsewhere("bob")]),
-        (
-            "a revocation by a device that none has added",
-            vec![added(), revoke(&thief, laptop)],
-        ),
-        (
-            "a device that a revoked one has added, kept",
-            vec![
-                added(),
-                add(laptop, &tablet, &tablets),
-                keeping(phone, laptop, &[phone, &tablet]),
-            ],
-        ),
-        (
-            "a device that a revoked one has added, and the revocation does not keep",
-            vec![
-                added(),
-                add(laptop, &thief, &thiefs),
-                keeping(phone, laptop, &[phone]),
-            ],
-        ),
-        (
-            "the same, by a device between that was revoked before",
-            vec![
-                added(),
-                add(laptop, &tablet, &tablets),
-                add(&tablet, &thief, &thiefs),
-                revoke(&tablet, &tablet),
-                keeping(phone, laptop, &[phone]),
-            ],
-        ),
-        (
-            "the same, though the revoked one revoked itself before",
-            vec![
-                added(),
-                add(laptop, &thief, &thiefs),
-                keeping(laptop, laptop, &[phone, &thief]),
-                keeping(phone, laptop, &[phone]),
-            ],
-        ),
-    ];
-    let row = |(name, list): &(&str, Vec<SignedStatement>)| {
-        let pinned: Vec<DeviceBundle> = vec![world.phone_bundle.clone()];
-        let mut trust = DeviceTrust::from_own_records(
-            tenant(),
-            alice(),
-            pinned,
-            std::collections::BTreeSet::new(),
-        );
-        trust.follow_all(list);
-        let in_force = trust.in_force().iter().map(TrustedDevice::id);
-        let in_force: Vec<_> = in_force.map(|id| id.to_string()).collect();
-        let revoked: Vec<_> = trust.revoked().iter().map(ToString::to_string).collect();
-        let list: Vec<_> = list
-            .iter()
-            .map(|signed| parsed(&signed.to_text()))
-            .collect();
-        json!({ "name": name, "list": list, "inForce": in_force, "revoked": revoked })
-    };
-    rows.iter().map(row).collect()
-}
-
 #[test]
 fn the_published_refusals_are_refused() {
     let world = world();
@@ -402,14 +265,5 @@ fn the_published_refusals_are_refused() {
         "decisions": decisions(&world),
         "statements": statements(&world),
     });
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../tests/vectors/refused.json"
-    );
-    if std::env::var_os("WRITE_VECTORS").is_some() {
-        let text = serde_json::to_string_pretty(&computed).unwrap();
-        std::fs::write(path, text + "\n").unwrap();
-    }
-    let published: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    assert_eq!(computed, published);
+    check_published("refused.json", &computed);
 }

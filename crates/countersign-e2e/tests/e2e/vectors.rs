@@ -1,53 +1,25 @@
 //! Known answers for other implementers, in `tests/vectors/encryption.json`: inputs, intermediate values and outputs. The
 //! test computes them again. After a deliberate change, run it once with `WRITE_VECTORS=1`.
 
-use aes_gcm::aead::{Aead as _, Payload};
-use aes_gcm::{Aes256Gcm, KeyInit as _};
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use countersign_e2e::{
-    ArtifactHints, AuthenticOffer, DecisionContent, DecisionScope, DeviceBundle,
-    EndorsementRequest, EnforcerBundle, Fingerprint, GrantMatch, PairingAnswer, PairingLink,
-    PairingSecret, PlainPrompt, SignedStatement, VerifiedDecision, accept, answer_by_code,
-    answer_by_link, seal_artifact, seal_prompt, sign_decision,
-};
-use countersign_protocol::canonical::canonical;
-use countersign_protocol::decision::Verdict;
-use countersign_protocol::json;
-use countersign_protocol::pairing::PairingCode;
-use hpke::aead::AesGcm256;
-use hpke::kdf::HkdfSha256;
-use hpke::kem::X25519HkdfSha256;
-use hpke::{Deserializable as _, Kem, OpModeR, Serializable as _};
-use serde_json::{Value, json};
-use sha2::{Digest as _, Sha256};
-
 use super::people::{
     World, add, alice, bot, device, introduce, known, node, nonce, now, revoke, ruling, tenant,
     time, world,
 };
 use super::rfc9180::unhex;
-
-/// The canonical text of a value.
-pub fn canon(value: &Value) -> String {
-    canonical(&json::parse(value.to_string().as_bytes()).unwrap())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap();
-    let digits = bytes
-        .iter()
-        .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
-    digits.collect()
-}
-
-fn unbase(text: &Value) -> Vec<u8> {
-    URL_SAFE_NO_PAD.decode(text.as_str().unwrap()).unwrap()
-}
-
-fn parsed(text: &str) -> Value {
-    serde_json::from_str(text).unwrap()
-}
+use super::texts::{canon, check_published, hex, parsed, unbase};
+use super::vectors_sealed::{artifact, explain, prompt};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use countersign_e2e::{
+    ArtifactHints, AuthenticOffer, DecisionContent, DecisionScope, DeviceBundle,
+    EndorsementRequest, EnforcerBundle, Fingerprint, GrantMatch, PairingAnswer, PairingLink,
+    PairingSecret, SignedStatement, VerifiedDecision, accept, answer_by_code, answer_by_link,
+    sign_decision,
+};
+use countersign_protocol::decision::Verdict;
+use countersign_protocol::pairing::PairingCode;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 fn keys(world: &World) -> Value {
     let device = |keys: &countersign_e2e::DeviceKeys, bundle: &DeviceBundle| {
@@ -173,135 +145,6 @@ fn introduction(world: &World) -> Value {
         "signable": signed.introduction().text(),
         "signed": parsed(&signed.to_text()),
     })
-}
-
-/// What `seal` drew and computed, checked with the libraries alone.
-fn explain(
-    drawn: &[Vec<u8>],
-    info: &str,
-    context: &Value,
-    ciphertext: &Value,
-    (sender, recipients): (&[u8; 32], &[[u8; 32]]),
-    plaintext: &str,
-) -> Value {
-    let [content_key, nonce, seeds @ ..] = drawn else {
-        panic!("a content key and a nonce were drawn");
-    };
-    let key_aad = canon(context);
-    let mut content = context.clone();
-    content["recipients"] = ciphertext["recipients"].clone();
-    let content_aad = canon(&content);
-    let rows = ciphertext["recipients"].as_array().unwrap();
-    assert_eq!(
-        (rows.len(), seeds.len()),
-        (recipients.len(), recipients.len())
-    );
-    let ephemeral = rows
-        .iter()
-        .zip(seeds)
-        .zip(recipients)
-        .map(|((row, seed), secret)| {
-            let (private, public) = X25519HkdfSha256::derive_keypair(seed);
-            assert_eq!(public.to_bytes().to_vec(), unbase(&row["encapsulated"]));
-            let opened = hpke::single_shot_open::<AesGcm256, HkdfSha256, X25519HkdfSha256>(
-                &OpModeR::Auth(<X25519HkdfSha256 as Kem>::PublicKey::from_bytes(sender).unwrap()),
-                &<X25519HkdfSha256 as Kem>::PrivateKey::from_bytes(secret).unwrap(),
-                &<X25519HkdfSha256 as Kem>::EncappedKey::from_bytes(&unbase(&row["encapsulated"]))
-                    .unwrap(),
-                info.as_bytes(),
-                &unbase(&row["key"]),
-                key_aad.as_bytes(),
-            );
-            assert_eq!(opened.unwrap(), *content_key);
-            json!({"ikmE": hex(seed), "skE": hex(&private.to_bytes())})
-        });
-    let ephemeral: Value = ephemeral.collect();
-    assert_eq!(unbase(&ciphertext["nonce"]), *nonce);
-    let (data, aad) = (unbase(&ciphertext["data"]), content_aad.as_bytes());
-    let cipher = Aes256Gcm::new_from_slice(content_key).unwrap();
-    let nonce: [u8; 12] = nonce.as_slice().try_into().unwrap();
-    let opened = cipher
-        .decrypt((&nonce).into(), Payload { msg: &data, aad })
-        .unwrap();
-    assert_eq!(opened, plaintext.as_bytes());
-    json!({
-        "hpkeInfo": info,
-        "contentKey": hex(content_key),
-        "ephemeral": ephemeral,
-        "keyAssociatedData": key_aad,
-        "contentAssociatedData": content_aad,
-        "plaintext": plaintext,
-        "ciphertext": ciphertext,
-    })
-}
-
-fn artifact(world: &World) -> Value {
-    let mut random = known("seal");
-    let trusts = [&world.trust];
-    let sealed = seal_artifact(
-        &world.enforcer,
-        &bot(),
-        &world.artifact,
-        &trusts,
-        &mut random,
-    );
-    let context = json!({
-        "v": 1,
-        "requestId": "01J2V8V3K6B2Z9X6G1V7Y2QK8H",
-        "artifactType": "command.review",
-        "artifactHash": world.artifact.hash().to_string(),
-        "expiresAt": "2026-02-21T12:10:00Z",
-        "enforcerId": "build-bot",
-    });
-    let secrets = [*world.phone.secrets().1, *world.laptop.secrets().1];
-    explain(
-        &random.drawn,
-        "countersign seal v1",
-        &context,
-        &parsed(&sealed.unwrap().to_text().unwrap()),
-        (world.enforcer.encryption_key().as_bytes(), &secrets),
-        world.artifact.text(),
-    )
-}
-
-fn prompt(world: &World) -> Value {
-    let text = json!({
-        "requestId": "01J2V9K3M2W1J5R6S7T8U9V0W1",
-        "artifactType": "prompt.send",
-        "createdAt": "2026-02-21T12:01:00Z",
-        "target": "agentChat",
-        "text": "Please stop.",
-        "promptHashAlg": "SHA-256",
-    });
-    let prompt = PlainPrompt::complete(&text.to_string(), &mut known("prompt salt")).unwrap();
-    let mut random = known("prompt");
-    let sealed = seal_prompt(
-        &world.phone,
-        &alice(),
-        &world.pinned_enforcer,
-        &prompt,
-        &mut random,
-    );
-    let context = json!({
-        "v": 1,
-        "requestId": "01J2V9K3M2W1J5R6S7T8U9V0W1",
-        "artifactType": "prompt.send",
-        "promptHash": prompt.hash().to_string(),
-        "approverId": "alice",
-        "enforcerId": "build-bot",
-        "deviceId": world.phone.id().to_string(),
-    });
-    explain(
-        &random.drawn,
-        "countersign prompt v1",
-        &context,
-        &parsed(&sealed.unwrap().to_text().unwrap()),
-        (
-            world.phone.encryption_key().as_bytes(),
-            &[*world.enforcer.secret()],
-        ),
-        prompt.text(),
-    )
 }
 
 fn decisions(world: &World) -> Value {
@@ -463,17 +306,5 @@ fn the_published_vectors_are_what_the_code_computes() {
         "decisions": decisions(&world),
         "refusals": refusals(&world),
     });
-    let path = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../tests/vectors/encryption.json"
-    );
-    if std::env::var_os("WRITE_VECTORS").is_some() {
-        let text = serde_json::to_string_pretty(&computed).unwrap();
-        std::fs::write(path, text + "\n").unwrap();
-    }
-    let published: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    for (name, section) in published.as_object().unwrap() {
-        assert_eq!(computed[name], *section, "{name}");
-    }
-    assert_eq!(computed, published);
+    check_published("encryption.json", &computed);
 }

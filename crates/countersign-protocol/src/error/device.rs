@@ -1,6 +1,7 @@
 //! Why the gateway refuses a statement about a device.
 
-use super::{Code, ErrorDescription};
+use super::code::Code;
+use super::description::ErrorDescription;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use super::{
+use super::value::{
     JsonError, JsonMember, JsonNode, JsonObject, JsonProblem, JsonValue, MAX_DEPTH, MAX_VALUES,
 };
 

@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{Prompt, PromptStatus, SentAck};
+use super::body::{Prompt, PromptStatus, SentAck};
 use crate::canonical::Sha256Hex;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::id::{EnforcerId, OperationId, RequestId};
 use crate::idempotent::{InsertFact, InsertOutcome, InsertRefusal};
 use crate::message::{NotJson, raw};
@@ -90,7 +90,7 @@ pub fn judge_prompt(
     fact: PromptFact,
     operation: OperationId,
     prompt: &Prompt,
-) -> Result<AcceptedPrompt, Error> {
+) -> Result<AcceptedPrompt> {
     match fact.judge(operation) {
         Ok(InsertOutcome::New(QueuedPrompt { enforcer_id, at })) => Ok(AcceptedPrompt {
             standing: PromptRecord {
@@ -137,7 +137,7 @@ pub struct AckFact {
 }
 
 /// Judges an acknowledgement by what the store found. Repeating the current status is no conflict.
-pub fn judge_ack(fact: Option<AckFact>, sent: &SentAck) -> Result<PromptRecord, Error> {
+pub fn judge_ack(fact: Option<AckFact>, sent: &SentAck) -> Result<PromptRecord> {
     let AckFact { written, standing } = fact.ok_or(Error::NotFound)?;
     if standing.hash != sent.hash {
         return Err(Error::PromptMismatch);

@@ -1,9 +1,9 @@
 //! Judges session events by what the store found. Reading after the write is enough to tell why nothing was written: an
 //! end, a start or a newer state is never undone.
 
-use super::{SessionEvent, SessionReport, SessionState};
+use super::event::{SessionEvent, SessionReport, SessionState};
 use crate::canonical::Sha256Hex;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::id::{EnforcerId, OperationId};
 use crate::timestamp::Timestamp;
 
@@ -38,7 +38,7 @@ pub fn judge_report(
     operation: OperationId,
     enforcer: &EnforcerId,
     report: &SessionReport,
-) -> Result<ReportOutcome, Error> {
+) -> Result<ReportOutcome> {
     let reported = |state, duplicate| Ok(ReportOutcome { state, duplicate });
     let standing = match fact {
         ReportFact::Written(state) => return reported(state, false),

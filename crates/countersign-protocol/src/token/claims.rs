@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 
-use super::revocation::is_name;
-use super::{TokenError, TokenIdentity};
+use super::error::TokenError;
+use super::revocation::{TokenIdentity, is_name};
 use crate::id::{EnforcerId, TenantId, TextId as _};
 use crate::json::{self, JsonObject, JsonValue};
 use crate::timestamp::Timestamp;

@@ -10,8 +10,9 @@ use ring::signature::{
     UnparsedPublicKey,
 };
 
-use super::{Algorithm, SignedToken, TokenError};
-use crate::json::{self, JsonObject, JsonValue};
+use super::error::TokenError;
+use super::signed::{Algorithm, SignedToken};
+use crate::json::{self, JsonObject};
 use crate::signature::{PublicKey, Signature};
 
 /// Shortest RSA modulus that verifies anything, in bytes.
@@ -56,12 +57,8 @@ impl KeySet {
     /// Reads a JWK set, without keys that cannot verify tokens; `None` if it is no set.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let document = json::parse(bytes).ok()?;
-        let JsonValue::Array(keys) = &document.as_object()?.get("keys")?.value else {
-            return None;
-        };
-        let keys = keys
-            .iter()
-            .filter_map(|key| VerificationKey::read(key.as_object()?));
+        let keys = document.as_object()?.get("keys")?.as_array()?.iter();
+        let keys = keys.filter_map(|key| VerificationKey::read(key.as_object()?));
         Some(Self(keys.collect()))
     }
 
@@ -109,10 +106,7 @@ impl VerificationKey {
             return None;
         }
         if let Some(operations) = key.get("key_ops") {
-            let JsonValue::Array(operations) = &operations.value else {
-                return None;
-            };
-            let mut operations = operations.iter();
+            let mut operations = operations.as_array()?.iter();
             if !operations.any(|node| node.as_str() == Some("verify")) {
                 return None;
             }

@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 
 use crate::json::JsonNode;
-use crate::reader::{InvalidMember, MemberReader};
+use crate::reader::{InvalidMember, MemberReader, ReadResult};
+use crate::text::is_longer;
 use crate::timestamp::Timestamp;
 use crate::words::words;
 
@@ -44,7 +45,7 @@ pub struct RevocationRequest {
 }
 
 impl RevocationRequest {
-    pub fn parse(node: &JsonNode<'_>) -> Result<Self, InvalidMember> {
+    pub fn parse(node: &JsonNode<'_>) -> ReadResult<Self> {
         let mut reader = MemberReader::new(node, "")?;
         let token = reader.optional_str("tokenId")?.map(str::to_owned);
         let subject = reader.optional_str("subject")?.map(str::to_owned);
@@ -57,35 +58,25 @@ impl RevocationRequest {
         token: Option<String>,
         subject: Option<String>,
         issued_before: Option<Timestamp>,
-    ) -> Result<Self, InvalidMember> {
-        let (kind, name) = match (token, subject, issued_before) {
-            (Some(id), None, None) => (RevocationKind::Token, id),
-            (None, Some(subject), _) => (RevocationKind::Subject, subject),
-            (None, None, Some(_)) => (RevocationKind::All, String::new()),
-            (Some(_), Some(_), _) => {
-                return Err(InvalidMember::shape(
-                    "/subject",
-                    "none, as tokenId is there",
-                ));
-            }
+    ) -> ReadResult<Self> {
+        let refuse =
+            |pointer: &str, expected: &'static str| Err(InvalidMember::shape(pointer, expected));
+        let (kind, pointer, name) = match (token, subject, issued_before) {
+            (Some(id), None, None) => (RevocationKind::Token, "/tokenId", id),
+            (None, Some(subject), _) => (RevocationKind::Subject, "/subject", subject),
+            (None, None, Some(_)) => (RevocationKind::All, "", String::new()),
+            (Some(_), Some(_), _) => return refuse("/subject", "none, as tokenId is there"),
             (Some(_), None, Some(_)) => {
-                return Err(InvalidMember::shape(
-                    "/issuedBefore",
-                    "none, as tokenId is there",
-                ));
+                return refuse("/issuedBefore", "none, as tokenId is there");
             }
             (None, None, None) => {
                 let expected = "tokenId, subject or issuedBefore (one is required)";
-                return Err(InvalidMember::shape("/tokenId", expected));
+                return refuse("/tokenId", expected);
             }
-        };
-        let pointer = match kind {
-            RevocationKind::Token => "/tokenId",
-            RevocationKind::Subject | RevocationKind::All => "/subject",
         };
         if kind != RevocationKind::All && !is_name(&name) {
             let expected = "1 to 255 characters, none of them a control character";
-            return Err(InvalidMember::shape(pointer, expected));
+            return refuse(pointer, expected);
         }
         Ok(Self {
             kind,
@@ -97,9 +88,7 @@ impl RevocationRequest {
 
 /// Whether a text can be a `jti` or a subject.
 pub fn is_name(text: &str) -> bool {
-    !text.is_empty()
-        && !text.chars().any(char::is_control)
-        && text.chars().nth(MAX_NAME_CHARS).is_none()
+    !text.is_empty() && !is_longer(text, MAX_NAME_CHARS) && !text.chars().any(char::is_control)
 }
 
 /// A revocation in force, as it is listed.

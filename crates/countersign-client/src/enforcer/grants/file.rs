@@ -1,14 +1,12 @@
-//! The grants of an enforcer, in a file beside its profile. Each use reads the permission from the signed artifact and the signed
-//! decision again; the other members only help to find a grant.
-
-use std::io;
+//! The grants of an enforcer, in a file beside its profile. Each use reads the permission from the
+//! signed artifact and the signed decision again; the other members only help to find a grant.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use time::OffsetDateTime;
 
-use crate::error::ClientError;
-use crate::private_file::{FileProblem, PrivateFile};
+use crate::error::{ClientError, Result};
+use crate::private_file::PrivateFile;
 use crate::profile::ProfileFile;
 use countersign_e2e::PlainArtifact;
 use countersign_protocol::timestamp::Timestamp;
@@ -84,22 +82,12 @@ impl GrantFile {
         }
     }
 
-    fn io(&self, error: &io::Error) -> ClientError {
-        self.problem(error)
-    }
-
-    pub(super) fn load(&self) -> Result<Vec<StoredGrant>, ClientError> {
-        let text = self.grants.read().map_err(|unreadable| match unreadable {
-            FileProblem::Exposed(mode) => {
-                self.problem(format!("others can read it (mode {mode:o})"))
-            }
-            FileProblem::Foreign => self.problem("it belongs to another user"),
-            FileProblem::Io(error) => self.io(&error),
-        })?;
+    pub(super) fn load(&self) -> Result<Vec<StoredGrant>> {
+        let text = self.grants.read().map_err(|error| self.problem(error))?;
         let Some(text) = text else {
             return Ok(Vec::new());
         };
-        // Without the text, which says what people asked for.
+        // Without the text, which holds requests.
         let damaged = || self.problem("it is damaged");
         let version: FileVersion = serde_json::from_str(&text).map_err(|_| damaged())?;
         if version.v == 1 {
@@ -122,8 +110,8 @@ impl GrantFile {
         &self,
         now: Timestamp,
         change: impl FnOnce(&mut Vec<StoredGrant>) -> T,
-    ) -> Result<T, ClientError> {
-        let _lock = self.grants.lock().map_err(|error| self.io(&error))?;
+    ) -> Result<T> {
+        let _lock = self.grants.lock().map_err(|error| self.problem(error))?;
         let before = self.load()?;
         let mut grants = before.clone();
         grants.retain(|grant| grant.until().is_some_and(|until| until > now));
@@ -132,18 +120,18 @@ impl GrantFile {
         grants.drain(..excess);
         if grants != before {
             let text = json!({ "v": VERSION, "grants": grants }).to_string();
-            (self.grants.write(&text)).map_err(|error| self.io(&error))?;
+            (self.grants.write(&text)).map_err(|error| self.problem(error))?;
         }
         Ok(result)
     }
 
-    /// Removes the file, whatever is in it.
-    pub(super) fn remove(&self) -> Result<(), ClientError> {
-        let _lock = self.grants.lock().map_err(|error| self.io(&error))?;
-        self.grants.remove().map_err(|error| self.io(&error))
+    /// Removes the file, even if it is damaged.
+    pub(super) fn remove(&self) -> Result<()> {
+        let _lock = self.grants.lock().map_err(|error| self.problem(error))?;
+        self.grants.remove().map_err(|error| self.problem(error))
     }
 
-    pub(super) fn log(&self, line: &serde_json::Value) -> Result<(), ClientError> {
+    pub(super) fn log(&self, line: &serde_json::Value) -> Result<()> {
         let locked = self.grants.lock();
         let written = locked.and_then(|_lock| self.log.append(&line.to_string(), MAX_LOG_BYTES));
         written.map_err(|error| {

@@ -1,5 +1,5 @@
-//! Grants: what a person has permitted beyond one request. Each use is verified from the signature up, logged, and reported. In
-//! doubt there is no grant, and the enforcer asks.
+//! Grants: permissions beyond one request. Each use is verified from the signature up, logged, and
+//! reported. If anything is unclear there is no grant, and the enforcer sends a request.
 
 mod file;
 mod subject;
@@ -11,9 +11,9 @@ use tokio::time::Instant;
 
 use self::file::{GrantFile, StoredGrant};
 pub use self::subject::GrantSubject;
-use super::Enforcer;
 use super::approval_request::AcceptedApproval;
-use crate::error::ClientError;
+use super::role::Enforcer;
+use crate::error::{ClientError, Result};
 use crate::wire;
 use countersign_e2e::{
     self as e2e, DeviceTrust, Grant, GrantMatch, GrantOutcome, OwnRequest, PlainArtifact,
@@ -25,6 +25,7 @@ use countersign_protocol::id::{ApproverId, SessionId, TextId as _};
 const REPORT_TIMEOUT: Duration = Duration::from_secs(2);
 /// A grant for a larger artifact is not kept: the file has up to 200 of them.
 const MAX_ARTIFACT_BYTES: usize = 64 << 10;
+const DAMAGED: e2e::Error = e2e::Error::NoGrant("its record is damaged");
 
 /// A grant that lets something happen now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,9 +43,9 @@ pub struct KeptGrant {
     pub approver: String,
     pub accepted_at: String,
     pub session: Option<String>,
-    /// The act that was asked for; `None` if the record is damaged.
-    pub act: Option<GrantSubject>,
-    /// What it permits, or why nothing.
+    /// `None` if the record is damaged.
+    pub subject: Option<GrantSubject>,
+    /// The permission, or why it is not used.
     pub standing: Result<Grant, e2e::Error>,
 }
 
@@ -53,19 +54,19 @@ impl Enforcer {
         GrantFile::beside(&self.file)
     }
 
-    /// Keeps what an approval permits beyond this once, if it does. `None` if there is nothing to keep.
-    pub fn keep(&self, accepted: &AcceptedApproval) -> Result<Option<Grant>, ClientError> {
+    /// Keeps the permission of an approval beyond this once; `None` if it has none.
+    pub fn keep(&self, accepted: &AcceptedApproval) -> Result<Option<Grant>> {
         let GrantOutcome::Given(grant) = &accepted.approval.grant else {
             return Ok(None);
         };
         let artifact = &accepted.artifact;
-        let Some((act, session)) = GrantSubject::of_artifact(artifact) else {
+        let Some((subject, session)) = GrantSubject::of_artifact(artifact) else {
             return Ok(None);
         };
         let prefix = match &grant.matches {
             GrantMatch::Same => None,
-            // The approver has seen something else than what it would permit.
-            GrantMatch::Prefix(words) if !act.starts_with(words) => return Ok(None),
+            // The approver was shown another command than this permits.
+            GrantMatch::Prefix(words) if !subject.starts_with(words) => return Ok(None),
             GrantMatch::Prefix(words) => Some(words.clone()),
         };
         let is_sessionless = grant.session_only && session.is_none();
@@ -78,46 +79,44 @@ impl Enforcer {
             accepted_at: accepted.accepted_at.to_string(),
             until: grant.until.to_string(),
             approver_id: accepted.approval.approver.to_string(),
-            session_id: session
-                .filter(|_| grant.session_only)
-                .map(|session| session.to_string()),
+            session_id: (session.filter(|_| grant.session_only)).map(|it| it.to_string()),
             prefix,
             decision: accepted.decision.clone(),
         };
-        self.grant_file().update(self.clock.now(), |grants| {
+        self.grant_file().update(self.access.now(), |grants| {
             grants.retain(|other| other.request_id != stored.request_id);
             grants.push(stored);
         })?;
         Ok(Some(grant.clone()))
     }
 
-    /// A grant that permits `act` in this session of the agent, verified, logged and reported. An error means the same as
-    /// `None`, ask; and that somebody should hear of it.
+    /// A grant that permits `subject` in this session of the agent, verified, logged and reported.
+    /// An error also means that there is no grant, and that somebody should hear of it.
     pub async fn granted(
         &mut self,
-        act: &GrantSubject,
+        subject: &GrantSubject,
         session: Option<&SessionId>,
         deadline: Instant,
-    ) -> Result<Option<UsedGrant>, ClientError> {
-        self.granted_by(None, act, session, deadline).await
+    ) -> Result<Option<UsedGrant>> {
+        self.granted_by(None, subject, session, deadline).await
     }
 
     /// The same, of one approver only.
     pub async fn granted_by(
         &mut self,
         approver: Option<&str>,
-        act: &GrantSubject,
+        subject: &GrantSubject,
         session: Option<&SessionId>,
         deadline: Instant,
-    ) -> Result<Option<UsedGrant>, ClientError> {
+    ) -> Result<Option<UsedGrant>> {
         let file = self.grant_file();
         let grants = file.load()?;
         if grants.is_empty() {
             return Ok(None);
         }
-        // Looked at before the clock: other programs write meanwhile.
+        // Read before the clock: other programs write meanwhile.
         let written = file.written_at();
-        let now = self.clock.now();
+        let now = self.access.now();
         if written.is_some_and(|at| at > now.inner()) {
             return Ok(None);
         }
@@ -128,17 +127,15 @@ impl Enforcer {
         }
         for stored in grants.iter().filter(|stored| !has_ended(stored)) {
             let asked = approver.is_none_or(|only| only == stored.approver_id);
-            let is_likely = match &stored.prefix {
-                None => true,
-                Some(words) => act.starts_with(words),
-            };
+            let prefix = stored.prefix.as_ref();
+            let is_likely = prefix.is_none_or(|words| subject.starts_with(words));
             let Some(signed) = (stored.artifact()).filter(|_| asked && is_likely) else {
                 continue;
             };
             let Some((permitted, own_session)) = GrantSubject::of_artifact(&signed) else {
                 continue;
             };
-            if stored.prefix.is_none() && permitted != *act {
+            if stored.prefix.is_none() && permitted != *subject {
                 continue;
             }
             let asked = std::slice::from_ref(&stored.approver_id);
@@ -150,11 +147,11 @@ impl Enforcer {
                 continue;
             };
             let is_permitted = match &grant.matches {
-                GrantMatch::Same => permitted == *act,
+                GrantMatch::Same => permitted == *subject,
                 GrantMatch::Prefix(words) => {
                     permitted.starts_with(words)
-                        && permitted.is_beside(act)
-                        && act.starts_with(words)
+                        && permitted.is_beside(subject)
+                        && subject.starts_with(words)
                 }
             };
             let in_session = own_session.is_some() && own_session.as_ref() == session;
@@ -169,7 +166,7 @@ impl Enforcer {
                 approver,
                 grant,
             };
-            file.log(&self.line(&used, act, session))?;
+            file.log(&self.line(&used, subject, session))?;
             self.report_use(&used, session, deadline).await;
             return Ok(Some(used));
         }
@@ -183,33 +180,32 @@ impl Enforcer {
         signed: &PlainArtifact,
         devices: &[DeviceTrust],
     ) -> Result<Grant, e2e::Error> {
-        let damaged = || e2e::Error::NoGrant("its record is damaged");
         let own = OwnRequest::of(signed, self.id.clone());
-        let accepted_at = stored.accepted_at().ok_or_else(damaged)?;
-        let node = wire::parse(stored.decision.as_bytes()).map_err(|_| damaged())?;
+        let accepted_at = stored.accepted_at().ok_or(DAMAGED)?;
+        let node = wire::parse(stored.decision.as_bytes()).map_err(|_| DAMAGED)?;
         let devices: Vec<_> = devices.iter().collect();
-        let now = self.clock.now();
+        let now = self.access.now();
         if accepted_at > now {
             return Err(e2e::Error::NoGrant("it is from the future"));
         }
         accept_again(&node, &own, &self.keys, &devices, (accepted_at, now))
     }
 
-    /// What is logged and nothing more: no command, no path.
-    fn line(&self, used: &UsedGrant, act: &GrantSubject, session: Option<&SessionId>) -> Value {
+    /// The line of the log. It has no command and no path.
+    fn line(&self, used: &UsedGrant, subject: &GrantSubject, session: Option<&SessionId>) -> Value {
         json!({
-            "at": self.clock.now(),
+            "at": self.access.now(),
             "grant": used.request_id,
             "approverId": used.approver,
             "match": kind(&used.grant.matches),
             "until": used.grant.until,
-            "tool": act.tool(),
-            "act": act.hash(),
+            "tool": subject.tool(),
+            "act": subject.hash(),
             "sessionId": session,
         })
     }
 
-    /// For people to read. The gateway cannot undo a grant by not taking the report; the log has it either way.
+    /// For people to read. A use does not depend on the report; the log has it either way.
     async fn report_use(&self, used: &UsedGrant, session: Option<&SessionId>, deadline: Instant) {
         let payload = json!({
             "kind": "grant.use",
@@ -229,16 +225,15 @@ impl Enforcer {
     }
 
     /// The grants that are kept, verified as far as this is possible without the gateway.
-    pub fn grants(&self) -> Result<Vec<KeptGrant>, ClientError> {
+    pub fn grants(&self) -> Result<Vec<KeptGrant>> {
         let grants = self.grant_file().load()?;
         let list = grants.into_iter().map(|stored| {
             let trust = self.known_trust(&stored.approver_id)?;
-            let damaged = e2e::Error::NoGrant("its record is damaged");
             let signed = stored.artifact();
-            let act = signed.as_ref().and_then(GrantSubject::of_artifact);
+            let subject = signed.as_ref().and_then(GrantSubject::of_artifact);
             let standing = match &signed {
                 Some(signed) => self.verify(&stored, signed, trust.as_slice()),
-                None => Err(damaged),
+                None => Err(DAMAGED),
             };
             Ok(KeptGrant {
                 standing,
@@ -246,24 +241,24 @@ impl Enforcer {
                 approver: stored.approver_id,
                 accepted_at: stored.accepted_at,
                 session: stored.session_id,
-                act: act.map(|(act, _)| act),
+                subject: subject.map(|(subject, _)| subject),
             })
         });
         list.collect()
     }
 
     /// Forgets the grant that was given with this request.
-    pub fn delete_grant(&self, request_id: &str) -> Result<(), ClientError> {
+    pub fn delete_grant(&self, request_id: &str) -> Result<()> {
         self.retain(|grant| grant.request_id != request_id)
     }
 
     /// Forgets every grant, also those of a file that cannot be read.
-    pub fn delete_all_grants(&self) -> Result<(), ClientError> {
+    pub fn delete_all_grants(&self) -> Result<()> {
         self.grant_file().remove()
     }
 
-    /// The session and how long a grant lasts are read from what was signed.
-    pub(super) fn delete_session_grants(&self, session: &SessionId) -> Result<(), ClientError> {
+    /// Session and scope of a grant are read from the signed texts.
+    pub(super) fn delete_session_grants(&self, session: &SessionId) -> Result<()> {
         let mut ended = Vec::new();
         for stored in self.grant_file().load()? {
             let signed = stored.artifact();
@@ -282,19 +277,19 @@ impl Enforcer {
     }
 
     /// An approver's devices, as far as this enforcer knows.
-    fn known_trust(&self, approver: &str) -> Result<Option<DeviceTrust>, ClientError> {
-        let own = self.approvers.iter().find(|record| record.id == approver);
-        let trust = own.map(|record| record.trust(self.tenant.clone()));
+    fn known_trust(&self, approver: &str) -> Result<Option<DeviceTrust>> {
+        let record = self.approver(approver);
+        let trust = record.map(|record| record.trust(self.tenant.clone()));
         Ok(trust.transpose()?)
     }
 
-    fn retain(&self, keep: impl Fn(&StoredGrant) -> bool) -> Result<(), ClientError> {
+    fn retain(&self, keep: impl Fn(&StoredGrant) -> bool) -> Result<()> {
         let file = self.grant_file();
-        // Most often there are none: nothing is created for that.
+        // Without grants no file is created.
         if file.load()?.is_empty() {
             return Ok(());
         }
-        file.update(self.clock.now(), |grants| grants.retain(keep))
+        file.update(self.access.now(), |grants| grants.retain(keep))
     }
 }
 

@@ -1,4 +1,4 @@
-//! An act that grants are about, read from the payload that approvers are shown.
+//! The subject of a grant, read from the payload that approvers are shown.
 
 use serde_json::{Map, Value, json};
 
@@ -9,16 +9,18 @@ use countersign_protocol::canonical::{Sha256Hex, canonical};
 use countersign_protocol::id::{SessionId, TextId as _};
 use countersign_protocol::json;
 
-/// Everything about an act follows from what was signed, so a grant's file cannot say something else.
+/// The tool call or command of a request. It is read from the signed artifact alone, so a grant's
+/// file cannot change it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GrantSubject {
     /// A tool of the agent, or the program's path. No grant reaches from one to another.
     tool: String,
-    /// As in the question. No grant reaches from one repository to another.
+    /// As in the request. No grant reaches from one repository to another.
     repository: String,
     /// Canonical.
     payload: String,
-    /// The words of the command, if it is one of plain words: no operators, substitutions or redirections.
+    /// The words of the command, if it is one of plain words: no operators, substitutions or
+    /// redirections.
     words: Option<Vec<String>>,
 }
 
@@ -40,12 +42,12 @@ impl GrantSubject {
         })
     }
 
-    /// The act that this artifact asked for, and the agent's session.
+    /// The subject of this artifact, and the agent's session.
     pub(super) fn of_artifact(artifact: &PlainArtifact) -> Option<(Self, Option<SessionId>)> {
         let whole: Map<String, Value> = serde_json::from_str(artifact.text()).ok()?;
-        let act = Self::of(whole.get("payload")?.as_object()?, artifact.repository())?;
+        let subject = Self::of(whole.get("payload")?.as_object()?, artifact.repository())?;
         let session = whole.get("sessionId").and_then(Value::as_str);
-        Some((act, session.and_then(SessionId::parse)))
+        Some((subject, session.and_then(SessionId::parse)))
     }
 
     pub fn tool(&self) -> &str {
@@ -65,8 +67,8 @@ impl GrantSubject {
         Sha256Hex::of(whole.as_bytes()).to_string()
     }
 
-    /// Whether it is a plain command that begins with `prefix`, word for word, and no later word chooses a program, a file, a
-    /// directory or a configuration.
+    /// Whether it is a plain command that begins with `prefix`, word for word, and no later word
+    /// chooses a program, a file, a directory or a configuration.
     pub(super) fn starts_with(&self, prefix: &[String]) -> bool {
         self.words.as_ref().is_some_and(|words| {
             let later = words.strip_prefix(prefix);
@@ -77,7 +79,7 @@ impl GrantSubject {
         })
     }
 
-    /// Whether one tool would do both in one repository.
+    /// Whether both are of one tool in one repository.
     pub(super) fn is_beside(&self, other: &Self) -> bool {
         self.tool == other.tool && self.repository == other.repository
     }
@@ -85,9 +87,9 @@ impl GrantSubject {
 
 fn read_words(payload: &Map<String, Value>, tool: &str) -> Option<Vec<String>> {
     if let Some(argv) = payload.get("argv") {
-        let words = argv.as_array()?.iter();
+        let words = argv.as_array()?.iter().map(Value::as_str);
         let words: Vec<_> = words
-            .map(|it| Some(it.as_str()?.to_owned()))
+            .map(|word| Some(word?.to_owned()))
             .collect::<Option<_>>()?;
         return (!hides_what_runs(&words) && !runs_another(tool)).then_some(words);
     }

@@ -1,5 +1,6 @@
-//! Prompts: what an approver writes to an agent. Only what a pinned device encrypted for this enforcer ever reaches the agent,
-//! and only once. Everything else is acknowledged as rejected, so that the sender learns of it.
+//! Prompts: messages of an approver to an agent. Only a prompt that a pinned device encrypted for
+//! this enforcer reaches the agent, and only once. All others are acknowledged as rejected, so that
+//! the sender learns of it.
 
 mod taken;
 
@@ -7,16 +8,16 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use self::taken::{PromptClaim, TakenFile};
-use super::Enforcer;
-use crate::error::ClientError;
-use crate::gateway::{GatewayCall, path};
+use super::role::Enforcer;
+use crate::error::{ClientError, Result};
+use crate::gateway::{GatewayCall, encode, path};
 use crate::wire;
 use countersign_e2e::{
     self as e2e, Ciphertext, OpenedPrompt, PromptContext, SealPurpose, open_prompt,
 };
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{ApproverId, RequestId, SessionId, TextId as _};
-use countersign_protocol::json::{self as strict, JsonNode};
+use countersign_protocol::json::JsonNode;
 
 /// More than the gateway sends at once.
 const MAX_PROMPTS: usize = 64;
@@ -28,7 +29,7 @@ pub struct TakenPrompt {
     pub opened: OpenedPrompt,
 }
 
-/// What the gateway shows beside a prompt.
+/// A prompt as the gateway offers it.
 struct OfferedPrompt<'n, 'a> {
     request_id: RequestId,
     hash: Sha256Hex,
@@ -38,28 +39,28 @@ struct OfferedPrompt<'n, 'a> {
 
 impl<'n, 'a> OfferedPrompt<'n, 'a> {
     /// `None` if it cannot even be rejected.
-    fn read(item: &'n JsonNode<'a>) -> Option<Self> {
-        let message = wire::PushedMessage::read(item).ok()?;
-        let sender = item.as_object()?.get("sender")?.as_object()?;
-        let body = message.body.as_object()?;
+    fn read(envelope: &'n JsonNode<'a>) -> Option<Self> {
+        let message = wire::PushedMessage::read(envelope).ok()?;
+        let sender = wire::member(envelope, "sender")?.as_object()?;
         let approver = sender.get("approverId").and_then(JsonNode::as_str);
         (message.msg_type == "prompt.send").then_some(())?;
         Some(Self {
             request_id: message.request_id,
-            hash: Sha256Hex::parse(body.get("promptHash")?.as_str()?)?,
+            hash: Sha256Hex::parse(wire::text(message.body, "promptHash")?)?,
             approver: approver.and_then(ApproverId::parse),
-            ciphertext: body.get("ciphertext"),
+            ciphertext: wire::member(message.body, "ciphertext"),
         })
     }
 }
 
 impl Enforcer {
-    /// The prompts that wait for this session of the agent, or for any, oldest first. Each is given once, to one caller.
+    /// The prompts that wait for this session of the agent, or for any, oldest first. Each is given
+    /// once, to one caller.
     pub async fn take_prompts(
         &mut self,
         session: Option<&SessionId>,
         deadline: Instant,
-    ) -> Result<Vec<TakenPrompt>, ClientError> {
+    ) -> Result<Vec<TakenPrompt>> {
         let waiting = self.authentic_prompts(session, deadline).await?;
         let mut taken = Vec::new();
         for prompt in waiting {
@@ -70,13 +71,14 @@ impl Enforcer {
         Ok(taken)
     }
 
-    /// Rejects the prompts that wait for this session of the agent, or for any, because the agent has no way to take them.
+    /// Rejects the prompts that wait for this session of the agent, or for any, because the agent
+    /// has no way to take them.
     pub async fn refuse_prompts(
         &mut self,
         session: Option<&SessionId>,
         reason: &str,
         deadline: Instant,
-    ) -> Result<usize, ClientError> {
+    ) -> Result<usize> {
         let waiting = self.authentic_prompts(session, deadline).await?;
         for TakenPrompt { opened, .. } in &waiting {
             let (id, hash) = (opened.prompt.request_id(), opened.prompt.hash());
@@ -89,32 +91,23 @@ impl Enforcer {
         &mut self,
         session: Option<&SessionId>,
         deadline: Instant,
-    ) -> Result<Vec<TakenPrompt>, ClientError> {
+    ) -> Result<Vec<TakenPrompt>> {
         let mut call = path(&["v1", "enforcers", self.id.as_str(), "prompts"]);
         if let Some(session) = session {
-            let mut query = form_urlencoded::Serializer::new(String::new());
-            query.append_pair("sessionId", session.as_str());
-            call = format!("{call}?{}", query.finish());
+            call = format!("{call}?sessionId={}", encode(session.as_str()));
         }
-        let answer = (self
-            .client
-            .expect(&GatewayCall::get(call), &[200], deadline))
-        .await?;
+        let (client, call) = (&self.access.client, GatewayCall::get(call));
+        let answer = client.expect(&call, &[200], deadline).await?;
         let node = wire::parse(&answer.body)?;
-        let items = node.as_object().and_then(|object| object.get("items"));
-        let Some(strict::JsonValue::Array(items)) = items.map(|node| &node.value) else {
-            return Err(ClientError::answer("a list of prompts"));
-        };
+        let listed = wire::array(&node, "items");
+        let listed = listed.ok_or_else(|| ClientError::answer("a list of prompts"))?;
+        let offered = listed.iter().take(MAX_PROMPTS);
         let mut authentic = Vec::new();
-        for offered in items
-            .iter()
-            .take(MAX_PROMPTS)
-            .filter_map(OfferedPrompt::read)
-        {
+        for offered in offered.filter_map(OfferedPrompt::read) {
             match self.open_offered(&offered, deadline).await? {
                 Ok(prompt) => {
                     let wanted = prompt.opened.prompt.session_id();
-                    // Another session's waits for that one.
+                    // A prompt for another session stays there for it.
                     if wanted.is_none() || wanted == session.map(SessionId::as_str) {
                         authentic.push(prompt);
                     }
@@ -133,7 +126,7 @@ impl Enforcer {
         &mut self,
         offered: &OfferedPrompt<'_, '_>,
         deadline: Instant,
-    ) -> Result<Result<TakenPrompt, String>, ClientError> {
+    ) -> Result<Result<TakenPrompt, String>> {
         let (Some(ciphertext), Some(approver)) = (offered.ciphertext, &offered.approver) else {
             return Ok(Err(
                 "this enforcer takes only encrypted prompts of approvers".to_owned(),
@@ -173,30 +166,22 @@ impl Enforcer {
     }
 
     /// Whether this program is the one that passes it on.
-    async fn take_prompt(
-        &self,
-        taken: &TakenPrompt,
-        deadline: Instant,
-    ) -> Result<bool, ClientError> {
+    async fn take_prompt(&self, taken: &TakenPrompt, deadline: Instant) -> Result<bool> {
         let prompt = &taken.opened.prompt;
         let (id, hash) = (prompt.request_id(), prompt.hash());
-        let own = self.clock.operation_id().to_string();
-        let known = (id.as_str(), prompt.created_at());
-        let claimed = TakenFile::beside(&self.file).claim(known, &own, self.clock.now())?;
+        let own = self.access.clock.operation_id().to_string();
+        let claimed = TakenFile::beside(&self.file).claim(prompt, &own, self.access.now())?;
         let (claim, is_own) = match claimed {
             PromptClaim::Taken => (own, true),
-            // Acknowledged as whoever took it would, who may have been stopped in between.
+            // Acknowledged for the program that took it, which may have been stopped in between.
             PromptClaim::Again(claim) => (claim, false),
-            PromptClaim::TooOld => {
-                let rejected = self.reject_prompt(id, hash, "it is too old", deadline);
-                return rejected.await.map(|()| false);
-            }
-            PromptClaim::FromTheFuture => {
-                let rejected = self.reject_prompt(id, hash, "it is from the future", deadline);
+            PromptClaim::Refused(reason) => {
+                let rejected = self.reject_prompt(id, hash, reason, deadline);
                 return rejected.await.map(|()| false);
             }
         };
-        // The first acknowledgement stands, and the answer shows it: an enforcer on another machine may have been faster.
+        // The first acknowledgement stands, and the answer shows it: an enforcer on another machine
+        // may have been faster.
         let claim = json!({ "claim": claim });
         let told = self.acknowledge_prompt(id, hash, "delivered", &claim, deadline);
         match told.await {
@@ -204,7 +189,7 @@ impl Enforcer {
                 let first = standing["status"] == "delivered" && standing["details"] == claim;
                 Ok(is_own && first)
             }
-            // It is authentic, and taken here: the next call acknowledges it.
+            // The prompt is authentic, and taken here: the next call acknowledges it.
             Err(error) if error.is_unavailable() => Ok(is_own),
             Err(error) => Err(error),
         }
@@ -216,13 +201,13 @@ impl Enforcer {
         hash: Sha256Hex,
         reason: &str,
         deadline: Instant,
-    ) -> Result<(), ClientError> {
+    ) -> Result<()> {
         let details = json!({ "reason": reason });
         let told = self.acknowledge_prompt(id, hash, "rejected", &details, deadline);
         told.await.map(drop)
     }
 
-    /// What stands then, or nothing if the prompt has ended otherwise.
+    /// The acknowledgement that stands then; null if the prompt has ended otherwise.
     async fn acknowledge_prompt(
         &self,
         id: &RequestId,
@@ -230,18 +215,17 @@ impl Enforcer {
         status: &str,
         details: &Value,
         deadline: Instant,
-    ) -> Result<Value, ClientError> {
+    ) -> Result<Value> {
         let body = json!({
             "requestId": id,
             "promptHash": hash.to_string(),
             "status": status,
-            "ackAt": self.clock.now(),
+            "ackAt": self.access.now(),
             "details": details,
         });
-        let (clock, sender) = (&self.clock, self.sender());
-        let envelope = wire::envelope(clock, "prompt.ack", id, sender, &body.to_string())?;
-        let call = GatewayCall::post("/v1/prompt", envelope);
-        let answer = (self.client.expect(&call, &[200, 404, 409], deadline)).await?;
+        let (body, expected) = (body.to_string(), [200, 404, 409]);
+        let sent = (self.access).send("/v1/prompt", "prompt.ack", id, &body, &expected, deadline);
+        let answer = sent.await?;
         match answer.status {
             200 => answer.json(),
             _ => Ok(Value::Null),

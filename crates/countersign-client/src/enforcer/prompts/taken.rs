@@ -1,19 +1,20 @@
-//! Which prompts an agent has been given, in a file beside the profile. The gateway may show a prompt again, now or much later,
-//! and several programs may look at once: each prompt is taken once.
+//! The prompts that an agent was given, in a file beside the profile. The gateway may show a prompt
+//! again, now or much later, and several programs may look at once: each prompt is taken once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::ClientError;
+use crate::error::{ClientError, Result};
 use crate::private_file::{FileProblem, PrivateFile};
 use crate::profile::ProfileFile;
+use countersign_e2e::PlainPrompt;
 use countersign_protocol::timestamp::Timestamp;
 
-/// An older prompt is not taken, so that what was taken need not be remembered for longer.
+/// An older prompt is not taken, so the file need not remember any for longer.
 const PROMPT_LIFETIME: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// The sender's clock may be ahead by so much.
+/// The sender's clock may be ahead by this.
 const CLOCK_SKEW_GRACE: Duration = Duration::from_secs(5 * 60);
 const MAX_REMEMBERED: usize = 1_000;
 
@@ -22,15 +23,14 @@ pub(super) enum PromptClaim {
     Taken,
     /// It was taken before, under this name.
     Again(String),
-    /// It cannot be known whether it was taken before.
-    TooOld,
-    FromTheFuture,
+    /// Its age is out of bounds; with the reason for the sender.
+    Refused(&'static str),
 }
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ClaimTable {
-    /// What was created until then is no longer remembered, and not taken.
+    /// Prompts created until then are no longer remembered, and not taken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     until: Option<String>,
     prompts: BTreeMap<String, RememberedPrompt>,
@@ -50,23 +50,19 @@ impl RememberedPrompt {
 }
 
 impl ClaimTable {
-    /// Takes a prompt, which is known by its id and when it was created, under the name `claim`.
-    fn claim(
-        &mut self,
-        (id, created_at): (&str, Timestamp),
-        claim: &str,
-        now: Timestamp,
-    ) -> PromptClaim {
+    /// Takes a prompt under the name `claim`.
+    fn claim(&mut self, prompt: &PlainPrompt, claim: &str, now: Timestamp) -> PromptClaim {
+        let (id, created_at) = (prompt.request_id().as_str(), prompt.created_at());
         if let Some(taken) = self.prompts.get(id) {
             return PromptClaim::Again(taken.claim.clone());
         }
         let age = now.inner() - created_at.inner();
         let until = self.until.as_deref().and_then(Timestamp::parse);
         if age > PROMPT_LIFETIME || until.is_some_and(|until| created_at <= until) {
-            return PromptClaim::TooOld;
+            return PromptClaim::Refused("it is too old");
         }
         if age < -time::Duration::try_from(CLOCK_SKEW_GRACE).unwrap_or_default() {
-            return PromptClaim::FromTheFuture;
+            return PromptClaim::Refused("it is from the future");
         }
         let remembered = RememberedPrompt {
             created_at: created_at.to_string(),
@@ -78,16 +74,11 @@ impl ClaimTable {
     }
 
     fn forget(&mut self, now: Timestamp) {
-        let oldest = now
-            .inner()
-            .checked_sub(PROMPT_LIFETIME.try_into().unwrap_or_default());
-        let oldest = oldest.map(Timestamp::from);
+        let lifetime = PROMPT_LIFETIME.try_into().unwrap_or_default();
+        let oldest = now.inner().checked_sub(lifetime).map(Timestamp::from);
         self.prompts.retain(|_, it| it.created_at() >= oldest);
-        let times = self
-            .prompts
-            .values()
-            .filter_map(RememberedPrompt::created_at);
-        let mut times: Vec<_> = times.collect();
+        let times = self.prompts.values();
+        let mut times: Vec<_> = times.filter_map(RememberedPrompt::created_at).collect();
         if times.len() > MAX_REMEMBERED {
             times.sort_unstable();
             let last = times[times.len() - MAX_REMEMBERED - 1];
@@ -111,10 +102,10 @@ impl TakenFile {
     /// Takes a prompt, unless it was taken before. An error means that it must not be used.
     pub(super) fn claim(
         &self,
-        prompt: (&str, Timestamp),
+        prompt: &PlainPrompt,
         claim: &str,
         now: Timestamp,
-    ) -> Result<PromptClaim, ClientError> {
+    ) -> Result<PromptClaim> {
         let problem = |problem: &dyn std::fmt::Display| ClientError::Prompts {
             path: self.file.path().to_owned(),
             problem: problem.to_string(),
@@ -122,8 +113,7 @@ impl TakenFile {
         let _lock = self.file.lock().map_err(|error| problem(&error))?;
         let text = self.file.read().map_err(|unreadable| match unreadable {
             FileProblem::Exposed(_) => problem(&"others can read it"),
-            FileProblem::Foreign => problem(&"it belongs to another user"),
-            FileProblem::Io(error) => problem(&error),
+            unreadable => problem(&unreadable),
         })?;
         let mut taken = match &text {
             None => ClaimTable::default(),

@@ -1,0 +1,91 @@
+//! The enforcer, opened from its profile.
+
+use crate::access::GatewayAccess;
+use crate::error::{ClientError, Result};
+use crate::gateway::GatewayClient;
+use crate::profile::{ApproverRecord, Profile, ProfileFile};
+use countersign_e2e::EnforcerKeys;
+use countersign_protocol::clock::Clock;
+use countersign_protocol::envelope::EnvelopeSender;
+use countersign_protocol::id::{EnforcerId, TenantId};
+
+const ROLE: &str = "enforcer";
+
+/// An enforcer as its profile describes it.
+pub struct Enforcer {
+    pub(super) access: GatewayAccess,
+    pub(super) id: EnforcerId,
+    pub(super) tenant: TenantId,
+    pub(super) keys: EnforcerKeys,
+    pub(super) approvers: Vec<ApproverRecord>,
+    pub(super) file: ProfileFile,
+}
+
+impl Enforcer {
+    pub fn open(file: &ProfileFile, clock: &Clock) -> Result<Self> {
+        let profile = file.require(file.load()?.enforcer, ROLE)?;
+        let sender = EnvelopeSender {
+            enforcer_id: Some(profile.id()?),
+            ..EnvelopeSender::default()
+        };
+        Ok(Self {
+            access: GatewayAccess::new(&profile.gateway, clock, sender)?,
+            id: profile.id()?,
+            tenant: profile.gateway.tenant()?,
+            keys: profile.keys()?,
+            approvers: profile.approvers,
+            file: file.clone(),
+        })
+    }
+
+    pub fn id(&self) -> &EnforcerId {
+        &self.id
+    }
+
+    /// The approvers that this enforcer is paired with.
+    pub fn approvers(&self) -> &[ApproverRecord] {
+        &self.approvers
+    }
+
+    pub fn client(&self) -> &GatewayClient {
+        &self.access.client
+    }
+
+    pub(super) fn approver(&self, id: &str) -> Option<&ApproverRecord> {
+        self.approvers.iter().find(|record| record.id == id)
+    }
+
+    /// Takes over what other programs have learned since: a pairing that ended, a device that was
+    /// revoked.
+    pub(super) fn reload(&mut self) -> Result<()> {
+        let profile = self.file.require(self.file.load()?.enforcer, ROLE)?;
+        self.approvers = profile.approvers;
+        Ok(())
+    }
+
+    /// Changes the records in the profile's file, and takes over what is there then.
+    pub(super) fn update(
+        &mut self,
+        change: impl FnOnce(&mut Vec<ApproverRecord>) -> Result<()>,
+    ) -> Result<()> {
+        self.approvers = self.file.update(|profile: &mut Profile| {
+            let enforcer = self.file.require(profile.enforcer.as_mut(), ROLE)?;
+            change(&mut enforcer.approvers)?;
+            Ok::<_, ClientError>(enforcer.approvers.clone())
+        })?;
+        Ok(())
+    }
+
+    /// Ends a pairing, here and at the gateway. It ends here even if the call to the gateway fails.
+    pub async fn unpair(&mut self, approver: &str) -> Result<bool> {
+        let Some(record) = self.approver(approver).cloned() else {
+            return Ok(false);
+        };
+        self.update(|records| {
+            records.retain(|record| record.id != approver);
+            Ok(())
+        })?;
+        self.access.revoke_pairing(&record.routing_token).await?;
+        Ok(true)
+    }
+}
