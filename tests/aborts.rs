@@ -1,4 +1,5 @@
-//! Clients that hang up at any moment: nothing accepted is lost, and no connection is left in the middle of anything.
+//! Clients that hang up at any moment: nothing accepted is lost, and no connection is left in the
+//! middle of anything.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -24,8 +25,8 @@ fn random(most: u64) -> u64 {
     u64::from_be_bytes(bytes) % most
 }
 
-/// Sends a request as raw bytes and hangs up at a random moment: in the middle of sending, while it is being served, or
-/// after the first bytes of the answer. True if the answer said 202 or 200.
+/// Sends a request as raw bytes and hangs up at a random moment: in the middle of sending, while it
+/// is being served, or after the first bytes of the answer. True if the answer said 202 or 200.
 async fn send_and_abort(address: &str, request: String, patience: &Timeouts) -> bool {
     let Ok(mut stream) = TcpStream::connect(address).await else {
         return false;
@@ -48,8 +49,8 @@ async fn send_and_abort(address: &str, request: String, patience: &Timeouts) -> 
     heard
 }
 
-/// How long a client waits before it hangs up, at most: it follows the machine, so that on a busy one too some answers are
-/// heard and most are not.
+/// How long a client waits before it hangs up, at most: it follows the machine, so that on a busy
+/// one too some answers are heard and most are not.
 struct Timeouts(AtomicU64);
 
 impl Timeouts {

@@ -1,4 +1,5 @@
-//! Who may call what: every route, with no credential, a bad one, another role's, another id's and another tenant's.
+//! Access rules: every route, with no credential, a bad one, another role's, another id's and
+//! another tenant's.
 
 mod credentials;
 mod matrix;
@@ -167,7 +168,7 @@ async fn every_route_is_for_its_roles_alone_and_reads_no_body_to_find_out() {
     let before = cluster.database.counts().await;
     for route in ROUTES.iter().filter(|route| !route.roles.is_empty()) {
         let path = route.path_for("r");
-        // A body is announced and never comes: whoever waited for it would not answer.
+        // A body is announced and never comes: a node that waited for it would not answer.
         let head = format!(
             "{} {path} HTTP/1.1\r\ncontent-length: 1000000",
             route.method()
@@ -184,8 +185,7 @@ async fn every_route_is_for_its_roles_alone_and_reads_no_body_to_find_out() {
     }
     assert_eq!(cluster.database.counts().await, before);
 
-    // Whoever is allowed gets further than that: nothing of the sort comes back.
-    // (What answers with a stream has tests of its own.)
+    // Allowed callers get past these checks. (Streams have tests of their own.)
     let streams = |route: &&Route| route.path.contains("/sse/") || route.path.contains("/ws?");
     for route in ROUTES.iter().filter(|route| !streams(route)) {
         let path = route.path_for("r");
@@ -278,7 +278,7 @@ async fn a_path_that_cannot_name_anything_is_refused_in_the_same_frame_as_others
         }
     }
 
-    // What can be an id can be named, however it has to be escaped.
+    // Any id can be named in a path, once it is escaped.
     let enforcer = cluster.enforcer("build-bot").await;
     enforcer
         .submit("a/b?c=ü %", "alice", sealed())

@@ -1,4 +1,5 @@
-//! Agents behind the gate: their hooks' input, what is asked, and the answers. `hooks` runs the processes.
+//! Agents behind the gate: their hooks' input, what is asked, and the answers. `hooks` runs the
+//! processes.
 
 mod edits;
 mod inputs;

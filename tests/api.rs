@@ -1,4 +1,5 @@
-//! The documents about the API tell the truth: they hold every route, their examples work, and a node answers as they say.
+//! The documents about the API tell the truth: they hold every route, their examples work, and a
+//! node answers as they say.
 
 mod errors;
 mod examples;

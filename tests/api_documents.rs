@@ -1,5 +1,6 @@
-//! `openapi.json` and `asyncapi.json`, which a node serves, are made from the YAML files beside them. The comment at the top of
-//! openapi.yaml says what is replaced. `make api-documents` writes the JSON files; without it, this test compares them.
+//! `openapi.json` and `asyncapi.json`, which a node serves, are made from the YAML files beside
+//! them. The comment at the top of openapi.yaml says what is replaced. `make api-documents` writes
+//! the JSON files; without it, this test compares them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -44,7 +45,8 @@ pub fn made(mut openapi: Value, asyncapi: &Value) -> [(&'static str, Value); 2] 
     Catalogue::complete(&mut openapi, &examples["errorEnvelope"]);
     let schemas = openapi["components"]["schemas"].clone();
     close(&mut openapi, &schemas);
-    // Those that carry their own hash: a node computes it, since it covers times and names of the node.
+    // Those that carry their own hash: a node computes it, since it covers times and names of the
+    // node.
     let carries_hash = |(name, example): &(&String, &Value)| {
         let own = format!("{{{{hash.{name}}}}}");
         let mut members = example.as_object().into_iter().flat_map(Map::values);
@@ -69,7 +71,8 @@ fn point_at_own_schemas(asyncapi: &mut Value) {
     *asyncapi = serde_json::from_str(&text).unwrap();
 }
 
-/// A copy with the placeholders that `values` knows replaced. A text that is one placeholder becomes its value, of any type.
+/// A copy with the placeholders that `values` knows replaced. A text that is one placeholder
+/// becomes its value, of any type.
 fn replaced(template: &Value, values: &Value) -> Value {
     let mut text = template.to_string();
     let values = values.as_object().into_iter().flatten();
@@ -81,7 +84,8 @@ fn replaced(template: &Value, values: &Value) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Turns each schema that refines another into one closed object, which client generators read better.
+/// Turns each schema that refines another into one closed object, which client generators read
+/// better.
 fn close(value: &mut Value, schemas: &Value) {
     if value.get("unevaluatedProperties").is_some() {
         let own = value.take();
@@ -114,7 +118,8 @@ fn request_id() -> Value {
     json!({ "$ref": "#/components/headers/X-Request-Id" })
 }
 
-/// The errors that operations list become responses, one for each status, shared where they are the same.
+/// The errors that operations list become responses, one for each status, shared where they are the
+/// same.
 struct Catalogue<'e> {
     errors: Value,
     headers: Value,
@@ -229,8 +234,8 @@ impl<'e> Catalogue<'e> {
         reference
     }
 
-    /// The example of an error with `x-if` is there only where it applies; its code is always listed. A response that has no
-    /// other error is there only where it applies.
+    /// The example of an error with `x-if` is there only where it applies; its code is always
+    /// listed. A response that has no other error is there only where it applies.
     fn response(&self, framing: &str, codes: &[&str], errors: &Errors) -> Value {
         let prefixed = |code: &str| format!("{{{{error_prefix}}}}{code}");
         let codes: Vec<_> = codes.iter().map(|code| prefixed(code)).collect();

@@ -1,4 +1,5 @@
-//! Callers that mean harm, or are broken: they get their limits, others get their answers, and memory stays bounded.
+//! Callers that mean harm, or are broken: they get their limits, others get their answers, and
+//! memory stays bounded.
 
 mod binding;
 mod bodies;
@@ -54,7 +55,8 @@ async fn honest_exchange(enforcer: &Enforcer, approver: &Approver) {
     enforcer.wait(&request, 5).await.expect(200);
 }
 
-/// Whole exchanges, one after another, for a while: all must succeed. Says how many, and the slowest.
+/// Whole exchanges, one after another, for a while: all must succeed. Says how many, and the
+/// slowest.
 async fn honest_work(
     enforcer: &Enforcer,
     approver: &Approver,
@@ -208,7 +210,8 @@ async fn large_bodies_share_a_bounded_room_and_small_ones_need_none() {
     let sending = async {
         join_all(slow.iter_mut().map(|stream| stream.write_all(&most))).await;
     };
-    // Four of them fill the room; the others are refused once they have waited, and small bodies pass all the while.
+    // Four of them fill the room; the others are refused once they have waited, and small bodies
+    // pass all the while.
     let (_, (count, _)) = futures_util::future::join(
         timeout(Duration::from_secs(4), sending),
         honest_work(&enforcer, &approver, Duration::from_secs(1)),
@@ -223,7 +226,8 @@ async fn large_bodies_share_a_bounded_room_and_small_ones_need_none() {
         }
     }))
     .await;
-    // Those that got part of the room and no more are refused too, and make room; some never read why.
+    // Those that got part of the room and no more are refused too, and make room; some never read
+    // why.
     let refused = answers.iter().filter(|answer| *answer == "503").count();
     let grown = resident_kib(fleet.pid(0)).saturating_sub(before);
     println!("80 MB of slow bodies in 8 MiB of room: {refused} told 503, {grown} KiB");

@@ -1,5 +1,5 @@
-//! The audit: every action on tenants, credentials, keys, pairings and pending exchanges leaves a row that says who, what,
-//! when and from where; what is refused or changes nothing leaves none.
+//! The audit: every action on tenants, credentials, keys, pairings and pending exchanges leaves a
+//! row that says who, what, when and from where; what is refused or changes nothing leaves none.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ fn credential(client: &Client) -> String {
     client.key().split('_').nth(1).expect("an id").to_owned()
 }
 
-/// Everything in the audit of a tenant, as SQL users see it, from the test's own tenant and credentials on.
+/// Everything in the audit of a tenant, as SQL users see it, from the test's own tenant and
+/// credentials on.
 async fn audit(cluster: &Cluster, tenant: &str) -> Vec<String> {
     let sql = format!(
         "select coalesce(string_agg(concat_ws(' ', action, subject, 'by', actor, coalesce('with ' || principal, '-'),
@@ -31,7 +32,7 @@ async fn audit(cluster: &Cluster, tenant: &str) -> Vec<String> {
     lines.split('|').map(str::to_owned).collect()
 }
 
-/// What was added to it since `before`.
+/// The events added since `before`.
 async fn added(cluster: &Cluster, before: usize) -> Vec<String> {
     audit(cluster, cluster.tenant.as_str())
         .await
@@ -203,7 +204,7 @@ async fn pairings_leave_their_steps_and_never_what_is_secret() {
         revoke(&alice.client, &token).await.expect(200);
     }
     let [.., second] = pair(&bot, &alice).await;
-    // Whoever may be any enforcer acts as the one whose token it is.
+    // A credential for any enforcer acts as the one whose token it is.
     revoke(&any, &second).await.expect(200);
     let by_bot = format!("by enforcer:build-bot with {its} 127.0.0.1 t");
     let by_alice = format!("by approver:alice with {hers} 127.0.0.1 t");

@@ -1,4 +1,5 @@
-//! How calls share a statement: what may be in one batch, and what becomes of the neighbours when one row fails.
+//! How calls share a statement: what may be in one batch, and what becomes of the neighbours when
+//! one row fails.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};

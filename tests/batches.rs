@@ -1,5 +1,6 @@
-//! The rules of writing under races, each made to happen: a test holds a lock or an uncommitted row, as a statement of
-//! another node would, looks until the node's own statement waits for it, and lets go.
+//! The rules of writing under races, each made to happen: a test holds a lock or an uncommitted
+//! row, as a statement of another node would, looks until the node's own statement waits for it,
+//! and lets go.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The approver's page in a real browser, with real nodes, and the commands of enforcers at the other end.
+//! The approver's page in a real browser, with real nodes, and the commands of enforcers at the
+//! other end.
 
 mod agents;
 mod chromium;

@@ -1,4 +1,4 @@
-//! What endpoints sign or encrypt passes through byte for byte, however oddly it is spelled.
+//! Signed or encrypted content passes through byte for byte, however oddly it is spelled.
 
 use reqwest::Method;
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! Characters that could deceive: the terminal marks those that the page marks, and ids have none that change other text.
+//! Characters that could deceive: the terminal marks those that the page marks, and ids have none
+//! that change other text.
 
 use countersign::client::{has_invisible, visible};
 use countersign::protocol::id::{ApproverId, TextId as _};

@@ -1,5 +1,5 @@
-//! Idempotency keys and request ids that collide on two nodes at once: each collision is told to its own caller, and batches
-//! stay whole.
+//! Idempotency keys and request ids that collide on two nodes at once: each collision is told to
+//! its own caller, and batches stay whole.
 
 use futures_util::future::{join, join_all};
 use reqwest::Method;

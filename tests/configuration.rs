@@ -1,4 +1,5 @@
-//! The configuration: its reference matches the code, secrets can come from files, and unknown keys refuse to start.
+//! The configuration: its reference matches the code, secrets can come from files, and unknown keys
+//! refuse to start.
 
 mod check;
 

@@ -1,4 +1,4 @@
-//! What the fuzzer found worth keeping, run through the same checks without it.
+//! Runs the checks of the fuzzer over the corpus that it left behind.
 
 use countersign::{e2e, protocol as subject};
 

@@ -1,4 +1,5 @@
-//! Browsers: pages of listed origins may call and read, refusals included; no other page changes anything.
+//! Browsers: pages of listed origins may call and read, refusals included; no other page changes
+//! anything.
 
 use reqwest::Method;
 use serde_json::json;
@@ -21,7 +22,8 @@ async fn from(client: &Client, method: Method, path: &str, origin: &str) -> Answ
         .await
 }
 
-/// Whether an answer may be read by pages of that origin, and says to caches that it depends on who asks.
+/// Whether an answer may be read by pages of that origin, and says to caches that it depends on who
+/// asks.
 #[track_caller]
 fn is_shared(answer: &Answer, origin: &str) -> bool {
     assert_eq!(answer.header("vary"), Some("Origin"), "{answer:?}");

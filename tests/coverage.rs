@@ -1,4 +1,5 @@
-//! The table in `coverage.md` is whole and true: every row of the specification is there, and every test it names exists.
+//! The table in `coverage.md` is whole and true: every row of the specification is there, and every
+//! test it names exists.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! What we ship besides the binary agrees with it: every variable is a key of the configuration, versions are one version,
-//! and nobody is less patient than a node that drains.
+//! The files that we ship besides the binary agree with it: every variable is a key of the
+//! configuration, versions are one version, and nobody is less patient than a node that drains.
 
 pub mod compose;
 mod nginx;
@@ -42,7 +42,7 @@ pub fn shipped() -> Vec<PathBuf> {
     files
 }
 
-/// What follows a word, up to the end of its line.
+/// The text after a word, up to the end of its line.
 fn after<'a>(text: &'a str, word: &str) -> &'a str {
     let (_, rest) = text
         .split_once(word)
@@ -168,11 +168,13 @@ fn nobody_is_less_patient_than_a_node() {
     assert!(seconds(&balancer, "timeout client ") > wait);
     assert!(seconds(&balancer, "timeout server ") > wait);
     assert!(seconds(&balancer, "timeout tunnel ") > key("push", "idle_seconds"));
-    // It is seen to stop while it still takes connections: one round to the first answer, another, and the answers themselves.
+    // It is seen to stop while it still takes connections: one round to the first answer, another,
+    // and the answers themselves.
     let seen = seconds(&balancer, "check inter ") + seconds(&balancer, "fastinter ");
     assert!(2.0 * seen < key("server", "lame_duck_ms") / 1_000.0);
     let nginx = read("deploy/nginx/nginx.conf");
-    // Whoever keeps connections for later calls is the first to close them: balancers, and clients as they come.
+    // The side that keeps connections for later calls closes them first: balancers, and clients as
+    // they come.
     let idle = key("server", "idle_timeout_seconds");
     assert!(seconds(&nginx, "keepalive_timeout ") < idle);
     assert!(seconds(&balancer, "timeout http-keep-alive ") < idle);
@@ -219,7 +221,7 @@ fn the_first_start_makes_secrets_once() {
         let expected = if own.contains(&true) { 0o400 } else { 0o444 };
         assert_eq!(mode, expected, "{}", path.display());
     }
-    // What is there stays, what was lost comes back; certificate and authority go together.
+    // Existing secrets stay, lost ones are made again; certificate and authority go together.
     let certificate = ["balancer/ca.pem", "balancer/server.pem"];
     let passwords = ["application", "owner", "reader", "superuser"];
     let mut made: BTreeMap<_, _> = made.into_iter().collect();
@@ -283,7 +285,7 @@ fn the_charts_schema_names_every_value() {
         path.truncate((line.len() - word.len()) / 2);
         let holder = path.join(".");
         path.push(word.split(':').next().unwrap());
-        // What is below a name that the schema does not describe further is anyone's.
+        // Keys below a name that the schema does not describe further are free.
         let described = |name: &String| name.starts_with(&format!("{holder}."));
         if holder.is_empty() || known.iter().any(described) {
             found.insert(path.join("."));

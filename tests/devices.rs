@@ -1,4 +1,5 @@
-//! The devices of approvers: what the gateway accepts, lists and refuses, and what an enforcer makes of the list.
+//! The devices of approvers: what the gateway accepts, lists and refuses, and what an enforcer
+//! makes of the list.
 
 mod access;
 mod introductions;
@@ -143,7 +144,7 @@ async fn devices_are_added_by_their_own_statements_and_listed_with_them_byte_for
     assert_eq!(devices[0]["revokedBy"], laptop.id());
     assert_eq!(devices[1], answer);
     assert_eq!(scene.trusted_from(&laptop).await, ids(&[&laptop]));
-    // Who added it is told the same again, though it is gone.
+    // A repeat of the addition gets the same answer, though the device is gone.
     let again = scene.post(&second).await.expect(200).json();
     assert_eq!(again, answer);
 }

@@ -1,4 +1,5 @@
-//! The documents are true: their commands run as printed, their configuration and SQL are valid, their links resolve.
+//! The documents are true: their commands run as printed, their configuration and SQL are valid,
+//! their links resolve.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -57,7 +58,7 @@ impl Document {
         })
     }
 
-    /// What the links point to.
+    /// The targets of the links.
     fn links(&self) -> Vec<&str> {
         self.prose()
             .flat_map(|line| line.split("](").skip(1))

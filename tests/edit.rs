@@ -1,4 +1,5 @@
-//! Edits of files that belong to others: what was put in comes out again, and everything else stays as it was.
+//! Edits of files that belong to others: what was put in comes out again, and everything else stays
+//! as it was.
 
 use countersign::edit::json::{Document, Fresh, Left, Step};
 use proptest::prelude::*;

@@ -1,4 +1,5 @@
-//! The way to PostgreSQL, encrypted: to a server that takes nothing else, and to no server that cannot say who it is.
+//! The way to PostgreSQL, encrypted: to a server that takes nothing else, and to no server that
+//! cannot say who it is.
 
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use crate::support::process::{countersign, run};
 use crate::support::tls::{Authority, Files};
 use crate::support::{Cluster, compact, request_id, sealed, until};
 
-/// A server that takes encrypted connections alone, and files: `ca.pem` with who signed its certificate, `other.pem` with
-/// someone else.
+/// A server that takes encrypted connections alone, and files: `ca.pem` with who signed its
+/// certificate, `other.pem` with someone else.
 async fn server() -> (Server, Files) {
     let authority = Authority::new("databases");
     let pair = authority.server();

@@ -1,4 +1,5 @@
-//! Faults on purpose, with nodes that are processes: killed between commit and wake, and a PostgreSQL that goes away.
+//! Faults on purpose, with nodes that are processes: killed between commit and wake, and a
+//! PostgreSQL that goes away.
 
 mod mendable;
 mod silent;
@@ -39,7 +40,7 @@ async fn a_node_killed_between_commit_and_wake_delays_its_waiters_and_loses_noth
     );
     let url = doomed.await_file(&ready);
 
-    // Whatever the node says to others from now on is lost: as if it died right after each commit.
+    // From now on the node's messages to others are lost: as if it died right after each commit.
     proxy.swallow_up(true);
     let request = request_id();
     enforcer

@@ -188,7 +188,7 @@ async fn a_refusal_names_the_member_where_the_caller_wrote_it() {
             );
         }
     }
-    // What says nothing of its own id: the artifact's fault if it is open, the message's if it is sealed.
+    // An artifact without its id: its own fault if it is open, the message's if it is sealed.
     for framing in [Framing::Bare, Framing::Core] {
         for (artifact, status, code) in [
             (&open, 422, "INVALID_ARTIFACT"),

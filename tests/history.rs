@@ -1,4 +1,4 @@
-//! What SQL users rely on: the views, and an event for every transition.
+//! The interface for SQL users: the views, and an event for every transition.
 
 mod plans;
 mod questions;
@@ -21,7 +21,7 @@ async fn the_columns_that_were_promised_are_there() {
         );
         cluster.database.text(&sql).await
     };
-    // Whatever the documents say. More may follow, but these stay, in this order.
+    // The documented columns. More may follow, but these stay, in this order.
     assert!(columns("exchange_history").await.starts_with(
         "tenant_id, request_id, state, enforcer_id, approver_ids, artifact_type, artifact_hash, accepted_at, expires_at, \
          decided_at, decision, decided_by, signer_key_id, verified, delivered_at, ended_at, time_to_decision, seen_by, \

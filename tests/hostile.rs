@@ -1,5 +1,6 @@
-//! The matrix of a hostile gateway: whatever it alters, swaps, repeats, reorders or invents, and whatever it writes into its
-//! database, an enforcer does nothing that no pinned device approved, and says why.
+//! The matrix of a hostile gateway: whatever it alters, swaps, repeats, reorders or invents, and
+//! whatever it writes into its database, an enforcer does nothing that no pinned device approved,
+//! and says why.
 
 mod answers;
 mod attempts;

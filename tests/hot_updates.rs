@@ -1,4 +1,5 @@
-//! An exchange's transitions stay on its page: updates that must write to every index of their table cost several times more.
+//! An exchange's transitions stay on its page: updates that must write to every index of their
+//! table cost several times more.
 
 use std::time::Duration;
 

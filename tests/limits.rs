@@ -1,4 +1,5 @@
-//! How much one caller may take of a node: each kind of call by itself, per credential and id, before its body is read.
+//! How much one caller may take of a node: each kind of call by itself, per credential and id,
+//! before its body is read.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -76,7 +77,8 @@ async fn a_flood_of_submissions_is_throttled_and_keeps_nobody_else_waiting() {
         Some("\"submissions\";q=5;w=5")
     );
     assert_eq!(refused.header("ratelimit"), Some("\"submissions\";r=0;t=1"));
-    // Decisions, acks and reads go on, of the same enforcer and of others; so do others' submissions.
+    // Decisions, acks and reads go on, of the same enforcer and of others; so do others'
+    // submissions.
     approver
         .decide(&request, compact("approve"))
         .await
@@ -86,7 +88,8 @@ async fn a_flood_of_submissions_is_throttled_and_keeps_nobody_else_waiting() {
     enforcer.ack(&request, message).await.expect(200);
     let other = cluster.enforcer("other-bot").await;
     submit(&other).await.expect(202);
-    // The same id under another credential has a bucket of its own: one leaked key cannot throttle the rest.
+    // The same id under another credential has a bucket of its own: one leaked key cannot throttle
+    // the rest.
     let again = cluster.enforcer("build-bot").await;
     submit(&again).await.expect(202);
     cluster.pass(Duration::from_secs(10));
@@ -132,7 +135,7 @@ async fn large_bodies_are_counted_by_their_size() {
         refused.header("ratelimit-policy"),
         Some("\"body\";q=400;w=400")
     );
-    // What is small goes on, and so do others.
+    // Small bodies still pass, and so do those of others.
     submit(&enforcer).await.expect(202);
     let other = cluster.enforcer("other-bot").await;
     submit_large(&other).await.expect(202);

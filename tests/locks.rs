@@ -1,4 +1,5 @@
-//! Batches that cross each other on two nodes are never a deadlock's victim: their statements wait for no lock on a row.
+//! Batches that cross each other on two nodes are never a deadlock's victim: their statements wait
+//! for no lock on a row.
 
 use std::time::Duration;
 
@@ -24,7 +25,8 @@ use crate::support::{
     signing_key,
 };
 
-/// How many deadlocks the database has seen. The nodes are stopped first: a backend reports at its end at the latest.
+/// How many deadlocks the database has seen. The nodes are stopped first: a backend reports at its
+/// end at the latest.
 async fn deadlocks(cluster: Cluster) -> i64 {
     let database = cluster.stop().await;
     let seen = "select deadlocks from pg_stat_database where datname = current_database()";
@@ -172,7 +174,8 @@ async fn one_node() -> (Cluster, Enforcer, Approver, Clock, NodeId) {
     (cluster, enforcer, approver, Clock::system(), node)
 }
 
-/// Runs a statement while a transaction of the test's own holds this, and returns which rows were busy. It waits for nothing.
+/// Runs a statement while a transaction of the test's own holds this, and returns which rows were
+/// busy. It waits for nothing.
 async fn busy_beside<F, W: BatchStatement<Fact = RowLock<F>>>(
     cluster: &Cluster,
     held: &str,
@@ -340,7 +343,7 @@ async fn an_ack_that_meets_any_lock_is_busy_and_its_neighbours_are_written() {
     }
 }
 
-/// A table that only tells who listens where: whoever locks it delays no exchange.
+/// The table only tells who listens where, so a lock on it delays no exchange.
 #[tokio::test(flavor = "multi_thread")]
 async fn exchanges_go_on_while_the_table_of_channels_is_locked() {
     let cluster = Cluster::start(2).await;

@@ -1,7 +1,8 @@
-//! The reply to a commit is lost: the work is done, the node does not know, and its second try recognises its own work.
+//! The reply to a commit is lost: the work is done, the node does not know, and its second try
+//! recognises its own work.
 //!
-//! A lock of the test's own holds the statement up; then the proxy begins to lose what the server says, the lock goes,
-//! and once the work is seen in the database, the connection is cut.
+//! A lock of the test's own holds the statement up; then the proxy begins to lose what the server
+//! says, the lock goes, and once the work is seen in the database, the connection is cut.
 
 use std::time::Duration;
 

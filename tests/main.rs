@@ -1,5 +1,5 @@
-//! The tests that drive nodes, commands and browsers: one file per behaviour, one binary, one private PostgreSQL, a database for each
-//! test.
+//! The tests that drive nodes, commands and browsers: one file per behaviour, one binary, one
+//! private PostgreSQL, a database for each test.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Migrating while others work: nobody queues behind a migration that waits for somebody's lock, or that rewrites a table; and
-//! nobody has more rights until the roles are made again.
+//! Migrating while others work: nobody queues behind a migration that waits for somebody's lock, or
+//! that rewrites a table; and nobody has more rights until the roles are made again.
 
 use std::time::Duration;
 
@@ -81,7 +81,8 @@ async fn no_table_that_was_there_is_rewritten() {
                from generate_series(1, 100) n",
         )
         .await;
-    // Tables, what of theirs is stored apart, and their indexes: each has a new file if it was written anew.
+    // Tables, what of theirs is stored apart, and their indexes: each has a new file if it was
+    // written anew.
     let files = "create table files_before as
                  select oid, relname, pg_relation_filenode(oid) as file
                    from pg_class
@@ -107,7 +108,7 @@ async fn until_the_roles_are_made_again_nodes_work_and_nobody_can_remove_history
     let database = Database::empty("migrated_before_roles").await;
     let roles = Roles::make(&database, "*").await;
     let [owner, application] = ["owner", "application"].map(|role| roles.name(role));
-    // As the script of the release before left it: whoever is there may call a new function.
+    // As the script of the previous release left it: everyone may call a new function.
     database
         .run(&format!(
             "alter default privileges for role {owner} grant execute on functions to public;

@@ -1,4 +1,5 @@
-//! Notifications of approvers: what browsers and webhooks are sent, when, and how often; who may say where; and what is refused.
+//! Notifications of approvers: what browsers and webhooks are sent, when, and how often; who may
+//! say where; and what is refused.
 
 mod access;
 mod delivery;
@@ -57,8 +58,8 @@ impl Scene {
         }
     }
 
-    /// Waits until the sweep has looked for targets again and nothing is being sent, so that a missing notification was not
-    /// only late.
+    /// Waits until the sweep has looked for targets again and nothing is being sent, so that a
+    /// missing notification was not only late.
     pub async fn settled(&self) {
         self.cluster.sweeps("notifications", 3).await;
         let claimed = "select count(*) from notifications where claim is not null";

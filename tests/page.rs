@@ -1,5 +1,5 @@
-//! The approvers' page as every node serves it: whole, compressed, cached for good under names that change with the content,
-//! and allowed to do nothing but what it does.
+//! The approvers' page as every node serves it: whole, compressed, cached for good under names that
+//! change with the content, and allowed to do nothing but what it does.
 
 mod files;
 mod origins;
@@ -92,7 +92,7 @@ async fn every_file_is_served_with_its_type_its_caching_and_its_restrictions() {
         let caching = if is_kept { FOR_GOOD } else { "no-cache" };
         assert_eq!(answer.header("cache-control"), Some(caching), "{path}");
         is_restricted(&answer);
-        // Whoever has it is told so, and by nothing else.
+        // A client that has the file is told so, by its tag and nothing else.
         let tag = answer.header("etag").unwrap();
         let again = |known: String| {
             let call = nobody.call(Method::GET, &path);
@@ -265,7 +265,7 @@ async fn an_office_behind_one_address_loads_the_page_at_once() {
     for (path, ..) in paths().into_iter().filter(|(.., is_kept)| *is_kept) {
         from_office(&path).await.expect(200);
     }
-    // Whatever is asked for each time counts like any call.
+    // Files that are asked for each time count like any call.
     for path in ["/", "/sw.js"] {
         let mut last = from_office(path).await;
         for _ in 0..10 {

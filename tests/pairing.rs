@@ -1,4 +1,5 @@
-//! Pairing, as two people live it: a code on one screen, typed into another, and what they can do with it afterwards.
+//! Pairing, as two people live it: a code on one screen, typed into another, and what they can do
+//! with it afterwards.
 
 mod bodies;
 mod codes;

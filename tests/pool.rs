@@ -111,7 +111,8 @@ async fn an_exhausted_pool_says_so_in_time() {
         .unwrap();
 }
 
-/// A call gives up before its connection is there. If the attempt ended with it, no call would ever get one.
+/// A call gives up before its connection is there. If the attempt ended with it, no call would ever
+/// get one.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_slow_to_connect_is_connected_to_all_the_same() {
     const SIZE: usize = 4;

@@ -1,5 +1,5 @@
-//! Presence: who is there, as every node sees it. Channels show at once, calls within 30 s, and what has ended is over at
-//! once, whether it said goodbye or not.
+//! Presence: who is there, as every node sees it. Channels show at once, calls within 30 s, and
+//! what has ended is over at once, whether it said goodbye or not.
 
 mod access;
 mod calls;

@@ -29,7 +29,7 @@ fn sealed_in(mut prompt: Value) -> Value {
     prompt
 }
 
-/// What an enforcer says of a prompt.
+/// An enforcer's acknowledgement of a prompt.
 fn ack(prompt: &Value, status: &str) -> Value {
     json!({
         "requestId": prompt["requestId"], "promptHash": prompt["promptHash"], "status": status, "ackAt": now(),

@@ -1,4 +1,5 @@
-//! Push: every kind of message over every transport, on any node, at least once and until acknowledged.
+//! Push: every kind of message over every transport, on any node, at least once and until
+//! acknowledged.
 
 mod backlog;
 mod channels;

@@ -1,4 +1,5 @@
-//! Two ends of one exchange at the same instant, thousands of times: one of them happens, and everyone is told the same.
+//! Two ends of one exchange at the same instant, thousands of times: one of them happens, and
+//! everyone is told the same.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -75,7 +76,8 @@ impl Scene {
                 .decide(request, decision.clone())
                 .await
                 .outcome();
-            // Too early, the next begins later; too late, earlier: so they come to meet the end, however slow we are.
+            // Too early, the next begins later; too late, earlier: so they come to meet the end,
+            // however slow we are.
             let closer = |lead: u64| match outcome.as_str() {
                 "200" => Some(lead.saturating_sub(2)),
                 _ => Some((lead + 2).min(1_500)),
@@ -93,7 +95,8 @@ impl Scene {
         self.admin.post(&path, &json!({})).await
     }
 
-    /// Asserts that the enforcer sees this end, by status and by wait, and the decision that made it.
+    /// Asserts that the enforcer sees this end, by status and by wait, and the decision that made
+    /// it.
     async fn assert_ended(&self, request: &str, state: &str, decision: Option<&Value>) {
         let status = self.enforcer.status(request).await.expect(200);
         assert_eq!(status.body("/state"), state, "{request}");
@@ -108,7 +111,8 @@ impl Scene {
         }
     }
 
-    /// Asserts that the rows agree: one end for each exchange, and the messages and items that belong to it.
+    /// Asserts that the rows agree: one end for each exchange, and the messages and items that
+    /// belong to it.
     async fn assert_rows_agree(&self, exchanges: usize) {
         let total = "select count(*) from exchange_history";
         assert_eq!(
@@ -278,7 +282,8 @@ async fn a_decision_judged_in_time_and_committed_late_is_never_read_as_expired()
         .submit(&request, "alice", sealed_for(life))
         .await
         .expect(202);
-    // The decision gets as far as its payload, whose place the test holds: judged, but not committed.
+    // The decision gets as far as its payload, whose place the test holds: judged, but not
+    // committed.
     let place = format!(
         "insert into exchange_payloads (tenant_id, request_id, part, body) values ('{}', '{request}', 'decision', '{{}}')",
         cluster.tenant

@@ -1,4 +1,4 @@
-//! What is forgotten, when, and what stays: exchanges, artifacts, idempotency keys.
+//! The end of exchanges, artifacts and idempotency keys: when they are deleted, and what stays.
 
 mod rounds;
 

@@ -1,5 +1,5 @@
-//! The second wall: nodes that connect as a role which does not own the tables, told for which tenants each call is. What
-//! a statement of ours forgets to ask for, the database keeps apart.
+//! The second wall: nodes connect as a role that does not own the tables, and say for which tenants
+//! each call is. The database keeps tenants apart even where a statement of ours forgets to.
 
 mod life;
 mod pool;
@@ -138,7 +138,7 @@ async fn everything_works_behind_the_wall_and_nobody_sees_or_writes_past_it() {
                 Err("42501".to_owned()),
                 "{table}"
             );
-            // What the role may not do to the table at all is refused; anything else finds nothing.
+            // Statements without a grant on the table are refused; others find nothing.
             for change in [&touch, &delete] {
                 let changed = attempt(&mut application, change).await;
                 assert!(
@@ -157,7 +157,7 @@ async fn everything_works_behind_the_wall_and_nobody_sees_or_writes_past_it() {
         assert_eq!(count(&mut nameless, &all).await, 0, "{table}");
     }
 
-    // History is not rewritten, whoever it is of; nor is the schema.
+    // Nobody rewrites history, of any tenant, nor the schema.
     reach(&mut application, "*").await;
     for sql in [
         "update exchange_events set actor = 'nobody'",

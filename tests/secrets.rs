@@ -1,5 +1,6 @@
-//! No secret leaves by a side door: canaries are planted wherever a caller can put something, and everything the node logs,
-//! at its most talkative, and every error it answers is searched for them.
+//! No secret leaves by a side door: canaries are planted wherever a caller can put something, and
+//! everything the node logs, at its most talkative, and every error it answers is searched for
+//! them.
 
 use std::fs::File;
 use std::time::Duration;
@@ -17,7 +18,7 @@ use crate::support::{
     Client, Cluster, envelope, get, hash_of, hashed, now, open, request_id, sealed, until, with,
 };
 
-/// What must never be seen: a value and where it was planted.
+/// Values that must never be seen, each with the place where it was planted.
 #[derive(Default)]
 struct Canaries(Vec<(String, &'static str)>);
 
@@ -109,7 +110,7 @@ async fn nothing_secret_is_logged_or_told_in_an_error() {
     let admin = client(RoleName::Admin, None, "an administrator's key").await;
     let mut errors: Vec<String> = Vec::new();
 
-    // Credentials that are none, in every place where one may stand.
+    // Invalid credentials, in every place where one may stand.
     let nobody = Client::new(vec![node.url.clone()], None);
     let token = canaries.plant("a bad token");
     for (name, value) in [
@@ -171,7 +172,7 @@ async fn nothing_secret_is_logged_or_told_in_an_error() {
             .text,
     );
 
-    // What is refused keeps its content to itself.
+    // A refusal does not repeat the content.
     let artifact = open(&request_id());
     let text = canaries.plant("a plaintext");
     let artifact = hashed(with(&artifact, "/payload/secret", json!(text)));
@@ -339,7 +340,7 @@ async fn nothing_secret_is_logged_or_told_in_an_error() {
     assert!(log.contains("served"), "it does log: {log}");
     canaries.absent(&log, "the log");
 
-    // What operators are sent: spans of everything above, and metrics by both ways.
+    // Telemetry that operators receive: spans of everything above, and metrics by both ways.
     let whole = async || {
         let spans = collector.spans();
         let names = [

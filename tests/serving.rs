@@ -16,7 +16,8 @@ use crate::support::tls::Conversation;
 use crate::support::{Cluster, request_id, sealed};
 use countersign::store::credential::RoleName;
 
-/// Sends these bytes and waits for the node to close the connection; what it said before comes back.
+/// Sends these bytes and waits for the node to close the connection; what it said before comes
+/// back.
 async fn closed_after(address: &str, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(bytes).await.unwrap();
@@ -66,7 +67,7 @@ async fn a_peer_that_begins_like_either_version_has_as_long_as_headers_may_take(
         // Reset rather than ended: what was sent was never read.
         assert!(matches!(ended, Ok(Ok(0) | Err(_))), "{ended:?}");
     }
-    // What comes in pieces is understood all the same.
+    // A request in pieces is understood all the same.
     let mut stream = TcpStream::connect(&address).await.unwrap();
     stream.set_nodelay(true).unwrap();
     let request = b"PATCH /livez HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
@@ -119,7 +120,8 @@ async fn connections_past_the_limit_are_closed_and_make_room_when_they_end() {
     .await;
 }
 
-/// Clients open connections before they need them, and one may be needed just when it has been idle for long enough.
+/// Clients open connections before they need them, and one may be needed just when it has been idle
+/// for long enough.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_request_may_come_late() {
     let cluster = Cluster::with(1, |config| {
@@ -137,7 +139,8 @@ async fn a_first_request_may_come_late() {
     let late = async || {
         let stream = TcpStream::connect(&address).await.unwrap();
         let mut conversation = Conversation::over(stream).await.unwrap();
-        // Longer than headers may take; and the answer comes after the patience with a silent peer has ended.
+        // Longer than headers may take; and the answer comes after the patience with a silent peer
+        // has ended.
         sleep(Duration::from_millis(3_300)).await;
         let answer = conversation.get(&path, &[("authorization", &bearer)]).await;
         answer.map(|answer| answer.status)
@@ -238,7 +241,8 @@ async fn a_refused_caller_that_drips_on_is_not_listened_to_for_long() {
     assert!(said.starts_with(b"HTTP/1.1 401"), "and had its answer");
 }
 
-/// What a node answers on a connection that a refused call came over: the head, until nothing more comes for a moment.
+/// A node's answer on a connection that a refused call came over: the head, until nothing more
+/// comes for a moment.
 async fn refused_over(address: &str, head: &str, parts: &[&str]) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!("POST /v1/artifacts HTTP/1.1\r\nHost: test\r\n{head}\r\n\r\n");
@@ -269,7 +273,8 @@ async fn a_refused_caller_is_told_whether_its_connection_goes_on() {
     // A body in pieces, as slow links bring them.
     let said = refused_over(&address, "Content-Length: 4", &["ab", "cd"]).await;
     assert!(goes_on(&said), "{said}");
-    // Whoever asks before it sends need not send: then nobody knows where the next request would begin.
+    // A client that asks before it sends need not send: then nobody knows where the next request
+    // would begin.
     let asks = "Expect: 100-continue\r\nContent-Length: 4";
     let said = refused_over(&address, asks, &[]).await;
     assert!(!goes_on(&said), "{said}");

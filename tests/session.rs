@@ -1,4 +1,5 @@
-//! Sessions: what agents report of themselves, on any node, in any framing and order; and who may read it.
+//! Sessions: what agents report of themselves, on any node, in any framing and order; and who may
+//! read it.
 
 mod forgotten;
 mod framing;

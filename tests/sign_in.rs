@@ -1,5 +1,5 @@
-//! Sign-in on the approvers' page: what is configured by halves refuses to start, the page learns what it needs, and a token
-//! learns who it is.
+//! Sign-in on the approvers' page: what is configured by halves refuses to start, the page learns
+//! what it needs, and a token learns who it is.
 
 use countersign::config::{Config, Secret};
 use countersign::store::credential::RoleName;
@@ -10,7 +10,7 @@ use crate::support::{Cluster, with};
 use crate::tokens::issuer::{IssuerKey, claims, unix};
 use crate::tokens::{alice, scene};
 
-/// What is wrong with `[page.oidc]` beside `[auth]`.
+/// The error of `[page.oidc]` beside `[auth]`.
 fn problem(oidc: &Value, auth: &Value) -> Option<String> {
     let mut config = Config::default();
     config.database.url = Secret::from("postgres://somewhere/db");

@@ -1,4 +1,5 @@
-//! JSON that two parsers could read differently is refused on every route that takes a body, and leaves nothing behind.
+//! JSON that two parsers could read differently is refused on every route that takes a body, and
+//! leaves nothing behind.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -18,7 +19,7 @@ struct Route<'a> {
     optional: bool,
 }
 
-/// What must be refused as `code`, made from a good text.
+/// Texts that must be refused as `code`, made from a good one.
 fn bad_texts(good: &str) -> Vec<(&'static str, Vec<u8>)> {
     let member = |text: &str| format!("{},\"x\":{text}}}", good.strip_suffix('}').unwrap());
     let deep = format!("{}{}", "[".repeat(64), "]".repeat(64));
@@ -215,8 +216,8 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
     ];
     let handlers = include_str!("../src/http/mod.rs");
     let taking = handlers.matches("post \"/").count() + handlers.matches("put \"/").count();
-    // A code is issued without a body, and a certificate is bound only where one was presented. A statement of a device is
-    // read by another reader, whose refusals have tests of their own.
+    // A code is issued without a body, and a certificate is bound only where one was presented. A
+    // statement of a device is read by another reader, whose refusals have tests of their own.
     let elsewhere = [
         "/code\" => certificate",
         "/certificates\" => certificate",
@@ -264,7 +265,8 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
     let unacked = "select count(*) from inbox_items where acked_at is null";
     assert_eq!(cluster.database.number(unacked).await, 1);
 
-    // Only the texts were at fault: what they were made from is taken, in an order that lets each have its turn.
+    // Only the texts were at fault: what they were made from is taken, in an order that lets each
+    // have its turn.
     for (path, status) in [
         ("/v1/artifacts", 202),
         ("/v1/acks", 200),

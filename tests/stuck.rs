@@ -1,5 +1,5 @@
-//! One locked row does not stop the others: calls that need it are refused after a while or succeed once it is free, and all
-//! other calls go on meanwhile.
+//! One locked row does not stop the others: calls that need it are refused after a while or succeed
+//! once it is free, and all other calls go on meanwhile.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -49,7 +49,8 @@ async fn pending(enforcer: &Enforcer, count: usize) -> Vec<String> {
     requests
 }
 
-/// Three clients that repeat the stuck call until all others are through; returns what they were told, and the others.
+/// Three clients that repeat the stuck call until all others are through; returns what they were
+/// told, and the others.
 async fn beside_three_clients<S: Future<Output = Answer>, O: Future<Output = Answer>>(
     stuck: impl Fn() -> S,
     others: impl IntoIterator<Item = O>,

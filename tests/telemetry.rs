@@ -1,5 +1,5 @@
-//! What operators see: metrics that move as they should, under labels that callers cannot multiply, and traces that hold an
-//! exchange together across nodes.
+//! Telemetry for operators: metrics that move as they should, under labels that callers cannot
+//! multiply, and traces that hold an exchange together across nodes.
 
 mod contexts;
 mod documents;

@@ -1,5 +1,5 @@
-//! TLS in the process: what is spoken, what is refused, and peers that do not behave. Then client certificates, and
-//! proxies that end TLS.
+//! TLS in the process: what is spoken, what is refused, and peers that do not behave. Then client
+//! certificates, and proxies that end TLS.
 
 mod believed;
 mod clients;

@@ -1,5 +1,5 @@
-//! Tokens from elsewhere: JWT, OAuth 2.0 by introspection, and Basic, beside API keys; what they may do, when they end, and
-//! how they are forged.
+//! Tokens from elsewhere: JWT, OAuth 2.0 by introspection, and Basic, beside API keys; what they
+//! may do, when they end, and how they are forged.
 
 mod attacks;
 mod basic;
@@ -47,7 +47,7 @@ pub async fn scene(nodes: usize, keys: &[&IssuerKey]) -> (Cluster, Provider) {
     (cluster, provider)
 }
 
-/// What a token gets at the inbox of `alice`.
+/// Reads the inbox of `alice` with a token.
 pub async fn try_token(cluster: &Cluster, token: &str) -> Answer {
     cluster.client(Some(token)).get(INBOX).await
 }
@@ -257,7 +257,7 @@ async fn every_way_works_beside_the_others_and_is_listed() {
     call.send().await.expect(200);
     assert_eq!(provider.asked(), 1, "only the opaque one is asked about");
 
-    // What looks signed is judged as such: a bad one is not asked about either.
+    // A token that looks signed is judged as such: a bad one is not asked about either.
     not_taken(try_token(&cluster, "a.b.c").await, "three parts");
     assert_eq!(provider.asked(), 1);
     let unknown = format!("csk_no_{}", "x".repeat(43));

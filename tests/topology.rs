@@ -1,4 +1,5 @@
-//! The topology that is deployed: several nodes behind the real `HAProxy`, which ends TLS and has the configuration we ship.
+//! The topology that is deployed: several nodes behind the real `HAProxy`, which ends TLS and has
+//! the configuration we ship.
 
 mod edge;
 mod restart;
@@ -20,7 +21,8 @@ struct Site {
 }
 
 impl Site {
-    /// Nodes with the timing they are shipped with, behind the wall, and more settings; and a balancer with more variables.
+    /// Nodes with the timing they are shipped with, behind the wall, and more settings; and a
+    /// balancer with more variables.
     async fn start(settings: &[(&str, &str)], variables: &[(&str, &str)]) -> Self {
         let database = Database::create().await;
         let roles = Roles::make(&database, "").await;

@@ -13,7 +13,7 @@ use crate::support::cluster::{config, start_node};
 use crate::support::proxy::Proxy;
 use crate::support::{Cluster, compact, crowd, request_id, sealed, sealed_for, until};
 
-/// Rules the net out: whoever is woken is woken by something else.
+/// Rules the sweep out: every wake has another cause.
 fn without_net(config: &mut Config) {
     config.wake.sweep_ms = 600_000;
 }

@@ -79,7 +79,8 @@ class App {
 			return;
 		}
 		await this.show();
-		// What the first view does not need is loaded after it. Whoever joins or signs in meanwhile is judged there.
+		// Modules that the first view does not need load after it. A person who joins or signs in
+		// meanwhile is judged then.
 		if (approver) setTimeout(() => this.#judge(), JUDGE_AFTER_MS);
 	}
 
@@ -228,7 +229,8 @@ class App {
 		document.title = texts.title(view.title, 0);
 		this.#status();
 		this.#shell.main.classList.toggle("wide", view.wide ?? false);
-		// Of a phone's screen all is needed then. (No `:has` in CSS: it makes every change of a long list slow.)
+		// Of a phone's screen all is needed then. (No `:has` in CSS: it makes every change of a
+		// long list slow.)
 		document.body.classList.toggle("reading", view.wide ?? false);
 		this.#shell.main.replaceChildren(view.element);
 		window.scrollTo(0, 0);
@@ -279,7 +281,7 @@ function decode(part) {
 }
 
 /**
- * What the sign-in service has put into the page's address. It leaves the address, and so the history, at once.
+ * Takes the sign-in service's answer out of the page's address, and so out of the history.
  * @returns {URLSearchParams | null}
  */
 function takeAnswer() {
@@ -290,7 +292,10 @@ function takeAnswer() {
 	return answer;
 }
 
-/** A page that is hosted elsewhere says where the gateway is. @returns {import('./core/approver.js').Place} */
+/**
+ * A page that is hosted elsewhere says where the gateway is.
+ * @returns {import('./core/approver.js').Place}
+ */
 function place() {
 	const named = document
 		.querySelector('meta[name="countersign-gateways"]')
@@ -300,7 +305,7 @@ function place() {
 	return named?.length ? { gateways: named } : {};
 }
 
-/** What is loaded when it is needed. */
+/** Loads the views that are otherwise loaded on demand. */
 function loadAll() {
 	return Promise.all([
 		...Object.values(ROUTES).map((route) => route.load()),

@@ -1,4 +1,5 @@
-// Keeps the page in this browser, so that it opens without a network. Without that everything else works.
+// Keeps the page in this browser, so that it opens without a network. Without that everything else
+// works.
 
 /** Once there is nothing better to do, the rest of the page is loaded. */
 const KEEP_AFTER_MS = 4000;

@@ -1,5 +1,5 @@
-// Loads the page again if files of its version are missing: while a gateway is upgraded, another node may not have them. Its own
-// name is the same in every version.
+// Loads the page again if files of its version are missing: while a gateway is upgraded, another
+// node may not have them. Its own name is the same in every version.
 
 const TRIES = "countersign-reloads";
 const FIRST_PAUSE_MS = 500;

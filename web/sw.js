@@ -1,4 +1,5 @@
-// Keeps the page itself, so that it opens without a network, and shows notifications. What the gateway says is never kept here.
+// Keeps the page itself, so that it opens without a network, and shows notifications. Answers of
+// the gateway are never kept here.
 
 // `keep.js` has the same name.
 const CACHE = "countersign-page";
@@ -9,7 +10,7 @@ const RELOAD = "reload.js";
 const OTHERS = /^$|^(manifest\.webmanifest|icon[^/]*\.(svg|png))$/;
 
 /**
- * What TypeScript knows of workers excludes what it knows of pages.
+ * TypeScript's types of workers exclude those of pages.
  * @type {any}
  */
 const worker = self;
@@ -41,8 +42,8 @@ async function keptFirst(request) {
 }
 
 /**
- * The network first, so that a new version of the page takes effect at once. The page itself says when it has all its files
- * and may be kept.
+ * The network first, so that a new version of the page takes effect at once. The page itself says
+ * when it has all its files and may be kept.
  * @param {Request} request
  */
 async function networkFirst(request) {
@@ -59,7 +60,8 @@ async function networkFirst(request) {
 	}
 }
 
-// A notification says that something waits, and nothing of it: the gateway knows no more, and a locked screen may be seen by others.
+// A notification says that something waits, and nothing of it: the gateway knows no more, and a
+// locked screen may be seen by others.
 
 const NOTICES = {
 	waiting: "A request waits for your decision.",

@@ -1,4 +1,5 @@
-// Every text that a person reads, with those about requests and problems in `texts/`. `texts/language.js` chooses the language.
+// Every text that a person reads, with those about requests and problems in `texts/`.
+// `texts/language.js` chooses the language.
 
 import { count } from "./texts/count.js";
 import { translate } from "./texts/language.js";
@@ -33,12 +34,12 @@ export const texts = {
 	tryAgain: "Try again",
 	defect: {
 		title: "Something is wrong with this page",
-		text: "It met a situation that it does not handle. Load it again; if that does not help, tell whoever runs your gateway.",
+		text: "An unexpected error occurred. Load it again; if that does not help, tell your gateway’s operator.",
 		reload: "Load again",
 	},
 	noSuchPage: {
 		title: "There is no such page",
-		text: "The link may be incomplete. Copy all of it, from the page’s address to its end.",
+		text: "The link may be incomplete. Copy all of it, from start to end.",
 		action: "Go to the inbox",
 	},
 
@@ -46,7 +47,7 @@ export const texts = {
 		offline:
 			"Offline. What you see may be out of date; it catches up by itself.",
 		refused:
-			"The gateway does not accept this device’s credential any more. Ask for a new invitation, then log out in the settings and join again.",
+			"The gateway no longer accepts this device’s credential. Ask for a new invitation, then log out in the settings and join again.",
 		waiting: "This device is not in force yet: another device has to add it.",
 		finish: "Show how",
 		revoked:
@@ -108,7 +109,7 @@ export const texts = {
 		noQr: "The link is too long for a QR code. Copy it to the other device.",
 		waiting: "Waiting for the other device …",
 		terminal: "In a terminal: countersign devices add LINK",
-		valid: "The link counts until",
+		valid: "Link valid until",
 		expired: "The link has expired.",
 		renew: "Make a new link",
 		done: "This device is in force now",
@@ -135,7 +136,7 @@ export const texts = {
 		known: "This agent is paired with this device already, with the same key.",
 		otherKeyTitle: "You know this agent with another key",
 		otherKeyText:
-			"Whoever has the new key takes its place: requests of the agent that you know will not open here any more. This is right only if the agent was set up anew.",
+			"The owner of the new key takes its place: requests with the old key no longer open here. This is right only if the agent was set up anew.",
 		replace:
 			"The agent was set up anew. Replace the key that this device knows.",
 		reading: "Reading the link …",
@@ -169,7 +170,7 @@ export const texts = {
 		filter: "Filter",
 		filterLabel: "Filter requests",
 		noMatch: "No request matches.",
-		more: "More wait than are shown. They appear as you decide.",
+		more: "There are more requests. They appear as you decide.",
 		ended: "Just ended",
 		left: (/** @type {string} */ who, /** @type {string} */ state) =>
 			`${state}: a request from ${who}`,
@@ -248,7 +249,7 @@ export const texts = {
 		},
 		sessions: "Sessions",
 		noSessions:
-			"No session yet. One appears here once a request belongs to it.",
+			"No session yet. A session appears here with its first request.",
 		snapshots: "Snapshots",
 		since: "Since",
 		updated: "Updated",
@@ -295,7 +296,7 @@ export const texts = {
 		unpairTitle: (/** @type {string} */ who) => `Unpair ${who}?`,
 		unpairText:
 			"Its requests can then no longer be opened or approved on this device. You can pair it again at any time.",
-		unpaired: (/** @type {string} */ who) => `${who} is not paired any more`,
+		unpaired: (/** @type {string} */ who) => `${who} is no longer paired`,
 		gone: {
 			title: "This agent is not paired",
 			text: "Perhaps it was unpaired on this device.",
@@ -308,7 +309,7 @@ export const texts = {
 		lead: "Decisions that this device made or saw. They are kept in this browser only.",
 		empty: {
 			title: "Nothing decided yet",
-			text: "What you approve or reject appears here. Each decision can be saved as a file that proves it.",
+			text: "Your decisions appear here. You can save each one as a file that proves it.",
 			action: "Go to the inbox",
 		},
 		byOther: (/** @type {string} */ device) => `on device ${device}`,
@@ -324,7 +325,7 @@ export const texts = {
 			timebox: "for a time",
 			session: "for the session",
 		},
-		validUntil: "Counts until",
+		validUntil: "Valid until",
 		scope: "Scope",
 		decision: "Decision",
 		device: "Device",
@@ -350,7 +351,7 @@ export const texts = {
 			count(n, "former device", "former devices"),
 		unverifiedTitle: "A device is not verified",
 		unverifiedText:
-			"No device that this one trusts has added it. If you do not know it, revoke it.",
+			"No device trusted here has added it. If you do not know it, revoke it.",
 		revoke: "Revoke",
 		revokeTitle: (/** @type {string} */ name) => `Revoke ${name}?`,
 		addedStays: (/** @type {string} */ name, /** @type {string} */ id) =>
@@ -403,7 +404,7 @@ export const texts = {
 		logoutLast:
 			"If this is your only device, an administrator has to reset your devices before you can join again.",
 		logoutAction: "Log out",
-		loggedOut: "Logged out. Nothing of yours is left in this browser.",
+		loggedOut: "Logged out. This browser keeps none of your data.",
 		about: "About",
 		aboutText:
 			"This page came from your gateway and runs in your browser. Requests are decrypted and decisions are signed here.",
@@ -430,7 +431,7 @@ export const texts = {
 };
 
 /**
- * What a translation may replace.
+ * The part of the texts that a translation may replace.
  * @template T
  * @typedef {T extends (...args: any[]) => any ? T : T extends object ? { [K in keyof T]?: PartOf<T[K]> } : T} PartOf
  */

@@ -1,4 +1,4 @@
-//! What one credential may act as, and when it ends.
+//! The identities that one credential may act as, and when it ends.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
-//! Every route against every way of not being allowed: a credential that has expired or was revoked, one that is bound to
-//! another id, and another tenant's. Made from the list of routes, so that a new one is in it or fails.
+//! Every route against every way of not being allowed: a credential that has expired or was
+//! revoked, one that is bound to another id, and another tenant's. Made from the list of routes, so
+//! that a new one is in it or fails.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -122,7 +123,8 @@ async fn a_path_that_names_an_id_is_for_those_who_may_act_as_it() {
     assert!(seen >= 8, "{seen}");
 }
 
-/// An answer without what differs from one to the next: its own ids and times, and what it was asked about.
+/// An answer without what differs from one to the next: its own ids and times, and what it was
+/// asked about.
 fn shape(answer: &Answer, about: &str) -> (u16, Vec<String>, Value) {
     let text = answer.text.replace(about, "ABOUT");
     let mut json: Value = serde_json::from_str(&text).unwrap_or(Value::Null);
@@ -196,10 +198,12 @@ async fn what_another_tenant_has_answers_as_what_nobody_has_on_every_route() {
         for route in ROUTES.iter().filter(|route| {
             route.roles.contains(&role) && route.path.contains('{') && !route.path.contains("/sse/")
         }) {
-            // Each has an unknown beside it: the stranger may make something of its own under either name.
+            // Each has an unknown beside it: the stranger may make something of its own under
+            // either name.
             for (n, theirs) in belongings.iter().enumerate() {
                 let unknown = format!("{n:016x}");
-                // As an id of whichever kind the path takes: each is of one kind alone, and unknown as any other.
+                // As an id of whichever kind the path takes: each is of one kind alone, and unknown
+                // as any other.
                 let asked = async |about: &str| {
                     let path = route
                         .path

@@ -90,7 +90,7 @@ pub fn is_plain(path: &str) -> bool {
     area.is_none_or(|area| PLAIN.contains(&area))
 }
 
-/// Who may call what, route by route.
+/// The roles that may call each route.
 pub const ROUTES: &[Route] = &[
     route("POST", "/v1/artifacts", &[Enforcer]),
     route("POST", "/v1/decisions", &[Approver]),
@@ -251,9 +251,9 @@ pub const ROUTES: &[Route] = &[
         "/platform/v1/invitations/{invitationId}",
         &[Admin, Operator],
     ),
-    // Whoever has the code of an invitation.
+    // Anyone with the code of an invitation.
     route("POST", "/v1/join", &[]),
-    // Whoever presents a certificate and its code.
+    // Anyone with a certificate and its code.
     route("POST", "/platform/v1/certificates", &[]),
     route(
         "GET",

@@ -56,7 +56,7 @@ async fn strangers_calls(clients: &[Client; 3], ids: &Named<'_>) -> Vec<Answer> 
     answers
 }
 
-/// What a stranger names.
+/// The ids that a stranger names.
 struct Named<'a> {
     request: &'a str,
     message: &'a str,

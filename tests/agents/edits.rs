@@ -1,4 +1,5 @@
-//! Edits as differences to the file on disk, and edits that cannot be shown because they do not fit it.
+//! Edits as differences to the file on disk, and edits that cannot be shown because they do not fit
+//! it.
 
 use countersign::agent::{Agent, BaseFile, HookEvent, MAX_PAYLOAD_BYTES};
 use serde_json::{Value, json};

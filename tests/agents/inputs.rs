@@ -1,4 +1,4 @@
-//! What each agent sends at each event, and what becomes of it. The files are as the agents write them.
+//! The input of each agent at each event, and its result. The files are as the agents write them.
 
 use std::path::{Path, PathBuf};
 
@@ -647,7 +647,7 @@ fn answers_are_in_the_form_of_each_agent() {
             (output.stdout, output.stderr.as_str(), output.status),
             expected
         );
-        // What could not even be read is denied all the same.
+        // Unreadable input is denied too.
         let output = HookOutput::denied(agent, None, "cut off");
         assert_eq!(output.status, 2);
         assert!(output.stdout.contains("deny") && output.stderr.contains("cut off"));

@@ -1,4 +1,5 @@
-//! Paths that are written so that they look like others: in doubt a call is asked, and an edit denied.
+//! Paths that are written so that they look like others: if unsure, a call is asked, and an edit
+//! denied.
 
 use countersign::agent::{Agent, HookEvent, HookPolicy};
 use serde_json::{Value, json};
@@ -102,7 +103,7 @@ fn a_path_that_is_too_long_is_asked() {
     let call = json!({ "path": long });
     let is = judge(&everything(), Agent::Claude, "mcp__files__read", &call);
     assert_eq!(is, Is::AlwaysAsked);
-    // What an agent tells itself is no path.
+    // Text that an agent tells itself is no path.
     let text = json!({ "prompt": format!("Look at ../a. {}", "x ".repeat(4_000)) });
     assert_eq!(
         judge(&HookPolicy::default(), Agent::Claude, "Task", &text),
@@ -266,7 +267,7 @@ fn two_names_for_one_member_are_not_understood() {
         "tool_input": { "command": "ls", "dir_path": "a", "directory": "/b" },
     });
     assert!(HookEvent::read(Agent::Gemini, command.to_string().as_bytes()).is_err());
-    // What else is there is looked at too.
+    // Further members are checked too.
     let write =
         json!({ "file_path": "a", "content": "", "path": "/home/dev/.config/countersign/x" });
     let is = judge(&everything(), Agent::Claude, "Write", &write);

@@ -1,4 +1,4 @@
-//! What need not be asked, and what is asked or denied whatever a policy says.
+//! Calls that pass without a question, and calls that are asked or denied under any policy.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ fn call(agent: Agent, tool: &str, input: &Value) -> HookEvent {
 pub enum Is {
     Free,
     Asked,
-    /// Whatever was granted.
+    /// Even if it was granted.
     AlwaysAsked,
     Denied,
 }
@@ -507,7 +507,8 @@ fn examples() -> [String; 2] {
     blocks.try_into().expect("two examples")
 }
 
-/// Ways to run, read or change something else behind a command, an edit or a reading that looks harmless.
+/// Ways to run, read or change something else behind a command, an edit or a reading that looks
+/// harmless.
 #[test]
 fn the_example_survives_known_escapes() {
     let policy = parse(&examples()[0]);

@@ -1,10 +1,10 @@
-//! What the real agents wrote to their hooks is understood, every file of it.
+//! Every recorded input of the real agents is understood.
 
 use std::path::Path;
 
 use countersign::agent::{Agent, EventKind, HookEvent};
 
-/// What becomes of a tool's call, by the name of the file after the event.
+/// The result of a tool's call, by the name of the file after the event.
 fn class(tool: &str) -> &'static str {
     match tool {
         "Bash" | "bash" | "run_shell_command" => "command",

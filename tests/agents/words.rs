@@ -65,7 +65,8 @@ fn some_words_choose_what_runs_is_read_or_is_written() {
     }
 }
 
-/// A name in the lists must be in the vectors, so that the page's tests fail until the page knows it.
+/// A name in the lists must be in the vectors, so that the page's tests fail until the page knows
+/// it.
 #[test]
 fn the_vectors_have_every_name_of_the_lists() {
     let vectors = vectors();
@@ -100,7 +101,8 @@ fn the_vectors_have_every_name_of_the_lists() {
 }
 
 proptest! {
-    /// Joined again, words are the command but for spaces and quotes: nothing was dropped and nothing was made up.
+    /// Joined again, words are the command but for spaces and quotes: nothing was dropped and
+    /// nothing was made up.
     #[test]
     fn words_are_what_was_written(command in "[ -~]{0,60}") {
         if let Some(words) = plain_words(&command) {

@@ -1,4 +1,5 @@
-//! The catalogue of errors in openapi.yaml is that of the code: every entry is printed just so, and every code is there.
+//! The catalogue of errors in openapi.yaml is that of the code: every entry is printed just so, and
+//! every code is there.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -41,7 +42,7 @@ fn too_large(pointer: &'static str, limit: usize) -> Error {
     Error::PayloadTooLarge { pointer, limit }
 }
 
-/// What stands for the placeholders of the catalogue.
+/// The values of the catalogue's placeholders.
 const VALUES: [(&str, &str); 11] = [
     ("role", "an enforcer"),
     ("rate", "submissions"),

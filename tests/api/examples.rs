@@ -26,7 +26,8 @@ pub const MADE_UP: [&str; 14] = [
     "testNotification",
 ];
 
-/// Where a call stands in the order of the examples: what others are about comes first, and ends come last.
+/// Where a call stands in the order of the examples: what others are about comes first, and ends
+/// come last.
 pub fn order(operation: &Operation) -> (usize, String, usize) {
     let first = [
         "submitArtifact",
@@ -53,7 +54,8 @@ async fn every_request_example_is_answered_as_documented_when_sent_in_order() {
     operations.sort_by_key(order);
     let mut sent = 0;
     for operation in &operations {
-        // Streams do not end; a WebSocket needs its handshake, a certificate its connection. All have tests of their own.
+        // Streams do not end; a WebSocket needs its handshake, a certificate its connection. All
+        // have tests of their own.
         let apart = ["/v1/ws", "/platform/v1/certificates"];
         // So does what a device has to sign.
         let signed = ["addDevice", "revokeDevice", "introduceEnforcer"].contains(&operation.id());

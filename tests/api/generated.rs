@@ -1,4 +1,5 @@
-//! Calls made up from the document, right, nearly right and wrong: none is a server error, and every answer is documented.
+//! Calls made up from the document, right, nearly right and wrong: none is a server error, and
+//! every answer is documented.
 
 use std::sync::Arc;
 

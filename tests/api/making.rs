@@ -63,7 +63,7 @@ fn anything() -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// What a schema allows.
+/// Values that a schema allows.
 fn allowed(contract: &Contract, schema: &Value) -> BoxedStrategy<Value> {
     match schema["$ref"].as_str() {
         Some("#/components/schemas/Id") => return ids().prop_map(Value::from).boxed(),

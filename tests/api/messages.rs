@@ -1,4 +1,5 @@
-//! `/asyncapi.json` tells the truth: its messages are those that travel, in both directions, and their examples work.
+//! `/asyncapi.json` tells the truth: its messages are those that travel, in both directions, and
+//! their examples work.
 
 use std::collections::BTreeSet;
 
@@ -149,7 +150,7 @@ async fn each_example_is_taken_or_looks_like_what_a_node_sends() {
     ack["body"]["msgId"] = delivered["msgId"].clone();
     agent.send(&ack).await;
     met(&agent.expect_type("ack.accepted").await);
-    // What is refused twice has the members of the example.
+    // The second refusal has the members of the example.
     let mut again = frame("decisionSubmit");
     again["body"]["nonce"] = json!("another");
     human.send(&again).await;

@@ -54,14 +54,15 @@ fn filled(page: &Answer, contract: &Contract) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What stands between the tags of the only element of this name.
+/// The text between the tags of the only element of this name.
 fn only<'p>(page: &'p str, tag: &str) -> &'p str {
     let parts: Vec<_> = page.split(&format!("<{tag}>")).collect();
     assert_eq!(parts.len(), 2, "{tag}");
     parts[1].split(&format!("</{tag}>")).next().unwrap()
 }
 
-/// The page brings everything along, and may do no more than run its own script and call its own node.
+/// The page brings everything along, and may do no more than run its own script and call its own
+/// node.
 fn stands_alone(page: &Answer) {
     let hash = |tag: &str| STANDARD.encode(Sha256::digest(only(&page.text, tag)));
     let policy = format!(
@@ -91,7 +92,7 @@ fn stands_alone(page: &Answer) {
         assert!(!page.text.contains(banned), "{banned}");
     }
     assert!(page.text.contains("prefers-color-scheme: dark"));
-    // What is opened is closed.
+    // Every tag that is opened is closed.
     for tag in [
         "table", "section", "h2", "h3", "p", "pre", "code", "tr", "td", "div", "main", "details",
         "summary", "form", "label", "textarea", "ul", "li", "a",

@@ -1,5 +1,5 @@
-// Prints /docs as its script fills it: the page and both documents come as JSON on standard input. A browser's DOM is replaced by
-// elements that only keep what they are given.
+// Prints /docs as its script fills it: the page and both documents come as JSON on standard input.
+// A browser's DOM is replaced by elements that only keep what they are given.
 
 import { text } from 'node:stream/consumers';
 import { runInNewContext } from 'node:vm';

@@ -1,4 +1,5 @@
-//! Acting as somebody else: with a credential or token that names nobody, or with a key that is somebody else's.
+//! Acting as somebody else: with a credential or token that names nobody, or with a key that is
+//! somebody else's.
 
 use std::time::Duration;
 
@@ -229,7 +230,7 @@ fn proof_with_nonce(cluster: &Cluster, first: &Value) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_registered_by_another_decides_nothing() {
-    // What the attack was for: a decision in somebody's name that verifies.
+    // The purpose of the attack: a decision in somebody's name that verifies.
     let cluster = Cluster::start(1).await;
     let any = cluster.key(&cluster.tenant, RoleName::Approver, None).await;
     let any = cluster.client(Some(&any));

@@ -119,7 +119,7 @@ async fn binding_the_public_thumbprint_of_another_tenants_certificate() {
     let body = json!({ "role": "enforcer", "kind": "certificate", "thumbprint": thumbprint });
     let answer = site.administers(&site.hostile, CREDENTIALS, &body).await;
     answer.refused_at(400, "VALIDATION", "/thumbprint");
-    // What waits for a certificate takes nobody's.
+    // A credential that waits for its certificate takes nobody's.
     for _ in 0..3 {
         site.pending(&site.hostile).await;
     }
@@ -284,7 +284,8 @@ async fn slipping_in_when_a_certificate_is_renewed() {
         .administers(&site.cluster.tenant, &path, &json!({}))
         .await;
     let code = json!({ "code": issued.expect(201).json()["code"] });
-    // Until the new certificate is bound, by its code and no other, the old one is valid and the new one nobody's.
+    // Until the new certificate is bound, by its code and no other, the old one is valid and the
+    // new one nobody's.
     site.bind(&stranger, &first)
         .await
         .refused(401, "UNAUTHENTICATED");

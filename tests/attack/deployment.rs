@@ -1,4 +1,5 @@
-//! Attacks on a deployment as we ship it: from a node that was taken over, and by a user of the machine.
+//! Attacks on a deployment as we ship it: from a node that was taken over, and by a user of the
+//! machine.
 
 use std::net::IpAddr;
 
@@ -11,7 +12,7 @@ use crate::support::{Cluster, http};
 #[test]
 fn a_node_finds_no_password_of_the_owner_or_the_superuser() {
     let directory = tempfile::tempdir().unwrap();
-    // What an earlier version left there.
+    // A file of an earlier version.
     let old = directory.path().join("gateway/owner-url");
     std::fs::create_dir(directory.path().join("gateway")).unwrap();
     std::fs::write(&old, "postgres://countersign_owner:old@postgres").unwrap();
@@ -20,7 +21,7 @@ fn a_node_finds_no_password_of_the_owner_or_the_superuser() {
 
     let secret = |path: &str| std::fs::read_to_string(directory.path().join(path)).unwrap();
     let passwords = ["database/owner", "database/superuser"].map(secret);
-    // Who has them, by what is mounted.
+    // The holders of the passwords, by their mounts.
     let mut holders = Vec::new();
     for (name, service) in services() {
         let mut seen = String::new();
@@ -68,8 +69,8 @@ fn a_node_finds_no_password_of_the_owner_or_the_superuser() {
     );
 }
 
-/// The network of balancer and nodes, played on loopback addresses: a node, the balancer's address, and the host's, which is
-/// the bridge's own and reaches every container.
+/// The network of balancer and nodes, played on loopback addresses: a node, the balancer's address,
+/// and the host's, which is the bridge's own and reaches every container.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_of_the_machine_says_that_he_came_by_tls() {
     let compose = compose();

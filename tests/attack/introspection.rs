@@ -53,7 +53,8 @@ async fn eight_addresses_invent_tokens_and_fresh_ones_are_taken() {
         (statuses, slowest)
     };
     let (_, without) = fresh(7).await;
-    // Each is asked about for a second: sixty-four at once are sixty-four a second, and the others wait for longer than a call does.
+    // Each is asked about for a second: sixty-four at once are sixty-four a second, and the others
+    // wait for longer than a call does.
     let turned_away = AtomicUsize::new(0);
     let crowd = crowd(8 * 40).await;
     let attack = join_all((0..crowd.size).map(async |flood| {
@@ -82,7 +83,8 @@ async fn eight_addresses_invent_tokens_and_fresh_ones_are_taken() {
         "fresh tokens beside invented ones: {statuses:?}; the slowest in {during:?}, without them {without:?}"
     );
     assert_eq!(statuses, [200; 7]);
-    // Four for each address, and a fresh one; and the provider may notice a little late that the node has given up one. All 64 places were never taken.
+    // Four for each address, and a fresh one; and the provider may notice a little late that the
+    // node has given up one. All 64 places were never taken.
     let most = provider.most_asking();
     assert!(most < 48, "{most} at once");
 }
@@ -115,7 +117,8 @@ async fn an_address_whose_tokens_are_refused_is_not_asked_about_again_at_once() 
     let refused = refused.refused(429, "RATE_LIMITED");
     assert!(refused.header("ratelimit").unwrap().contains("tokens"));
     assert_eq!(provider.asked(), asked, "nobody was asked");
-    // One that was refused before is refused the same way; one that is known is taken, and so are fresh ones from elsewhere.
+    // One that was refused before is refused the same way; one that is known is taken, and so are
+    // fresh ones from elsewhere.
     let refused = call(&client, bad, "invented-0").await;
     refused.refused(401, "UNAUTHENTICATED");
     call(&client, bad, "known").await.expect(200);
@@ -187,7 +190,8 @@ async fn invented_tokens_push_out_none_that_was_used_once() {
             assert_eq!(take(&format!("invented-{number}")).await, 401);
         }
     };
-    // Before as well: what comes to a cache that is not full has a better place than what comes later.
+    // Before as well: what comes to a cache that is not full has a better place than what comes
+    // later.
     invent(0..100).await;
     for number in 0..10 {
         let token = format!("good-{number}");

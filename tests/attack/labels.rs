@@ -1,4 +1,5 @@
-//! Looking like somebody else: a label that changes after people have agreed on it, or that reads otherwise than it is.
+//! Looking like somebody else: a label that changes after people have agreed on it, or that reads
+//! otherwise than it is.
 
 use serde_json::{Value, json};
 
@@ -35,7 +36,7 @@ async fn hello(cluster: &Cluster, enforcer: &Enforcer, label: &str) {
     );
 }
 
-/// What a new request of this enforcer is labelled as, wherever the approver sees it.
+/// The label of a new request of this enforcer, in every place where the approver sees it.
 async fn shown(cluster: &Cluster, enforcer: &Enforcer, approver: &Approver) -> Value {
     let request = request_id();
     enforcer
@@ -55,7 +56,7 @@ async fn shown(cluster: &Cluster, enforcer: &Enforcer, approver: &Approver) -> V
     let mut stream = Stream::connect(url, "approvers", &approver.id, key, None)
         .await
         .unwrap();
-    // What is offered once more is read by another statement.
+    // A second offer is read by another statement.
     let mut offered = 0;
     while offered < 2 {
         let (_, pushed) = stream.expect().await;
@@ -95,7 +96,7 @@ async fn hello_does_not_change_the_label_that_two_agreed_on() {
         Value::Null,
         "its last pairing's"
     );
-    // What still waits after a revocation cannot be renamed either.
+    // A request that still waits after a revocation cannot be renamed either.
     let revoked = json!({ "routingToken": token });
     let revoked = alice.client.post("/v1/pairing/revoke", &revoked).await;
     revoked.expect(200);
@@ -128,7 +129,8 @@ async fn a_label_that_turns_its_text_around_is_refused() {
             let refused = refused.expect("an error");
             assert_eq!(refused["body"]["details"]["pointer"], pointer.as_str());
         }
-        // Letters that are written from right to left are as good as any, and so is an emoji of several parts.
+        // Letters that are written from right to left are as good as any, and so is an emoji of
+        // several parts.
         for label in ["בילד בוט", "روبوت", "👩\u{200d}💻 bot", "Zürich"] {
             let body = json!({ "enforcerId": "build-bot", (member): label });
             bot.client.post(INITIATE, &body).await.expect(200);

@@ -68,7 +68,8 @@ async fn small_bodies_on_many_connections_stay_within_the_memory() {
             during = watched(&enforcer, &approver, pid, Duration::from_secs(8)) => during,
         }
     };
-    // What as many requests take by themselves, and then with bodies of 240 MB, if all of them were taken.
+    // First the memory of the requests alone, then with bodies of 240 MB, if all of them were
+    // taken.
     let requests = attack(100).await;
     let during = attack(60 << 10).await;
     print_figures("4,000 small bodies over HTTP/2", before, &without, &during);

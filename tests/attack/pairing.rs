@@ -85,7 +85,7 @@ async fn a_revoked_enforcer_cannot_go_on_by_the_approvers_id() {
         let refused = bot.on(node).submit(&request_id(), "alice", sealed()).await;
         refused.refused_at(403, "POLICY_DENY", "/recipient/approverId");
     }
-    // What was asked before stays as it is: a repeat is a repeat, and it can be decided.
+    // Earlier requests stay as they are: a repeat is a repeat, and they can be decided.
     let again = bot.client.post("/v1/artifacts", &submission).await;
     assert_eq!(again.outcome(), "202 duplicate");
     assert_eq!(alice.inbox_ids().await, [before.as_str()]);

@@ -22,7 +22,7 @@ use crate::support::{Approver, Cluster, Enforcer, request_id, sealed, with};
 
 /// Longest wait for anything.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// What a client of HTTP/2 takes before it says more; less cannot be had to begin with.
+/// The window of an HTTP/2 client; a smaller one is not possible at first.
 pub const WINDOW: u32 = (64 << 10) - 1;
 
 pub type RequestBody = BoxBody<Bytes, Infallible>;
@@ -115,7 +115,7 @@ pub async fn fill(enforcer: &Enforcer, approver: &str, count: usize) {
     }
 }
 
-/// What a node has set aside for bodies, answers and pages.
+/// The memory that a node has set aside for bodies, answers and pages.
 pub async fn memory(cluster: &Cluster) -> f64 {
     let read = scrape(&cluster.nodes[0].metrics).await;
     read.count("countersign_body_memory_bytes", &[])
@@ -130,7 +130,7 @@ pub async fn cut(cluster: &Cluster) -> f64 {
     )
 }
 
-/// What honest parties notice, and the most memory that the node had meanwhile.
+/// The figures of honest parties, and the most memory that the node had meanwhile.
 pub struct Figures {
     pub p99: Duration,
     pub most_kib: u64,

@@ -51,7 +51,8 @@ async fn scene(nodes: usize) -> (Cluster, Enforcer, Approver) {
     (cluster, enforcer, alice)
 }
 
-/// Makes these calls of one node while its statement for an earlier decision waits, so that they are queued together.
+/// Makes these calls of one node while its statement for an earlier decision waits, so that they
+/// are queued together.
 async fn queued<F: Future<Output = Answer>>(
     cluster: &Cluster,
     ahead: impl Future<Output = Answer>,

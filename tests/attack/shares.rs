@@ -1,5 +1,5 @@
-//! The memory for bodies and answers: nobody can use up what others need, or keep what they have by reading a byte now and
-//! then.
+//! The memory for bodies and answers: nobody can use up what others need, or keep what they have by
+//! reading a byte now and then.
 
 use std::time::Duration;
 
@@ -114,7 +114,7 @@ async fn one_identity_asks_for_pages_and_its_own_tenant_goes_on() {
     assert!(held.len() <= 2, "{} pages", held.len());
     bob.inbox("").await.expect(200);
     alice.inbox("").await.refused(503, "UNAVAILABLE");
-    // What changes something is not refused for that.
+    // A call that changes something is not refused for that.
     alice.remove("unknown").await.refused(404, "NOT_FOUND");
 }
 

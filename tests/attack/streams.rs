@@ -93,7 +93,7 @@ async fn a_replaced_stream_is_cut_off_and_its_memory_returns() {
         cut(&cluster).await >= 1.0
     })
     .await;
-    // What the kernel has, and no more.
+    // The bytes in the kernel's buffers, and no more.
     let read = timeout(PATIENCE, read_out(&mut first, 64 << 10, Duration::ZERO)).await;
     let read = read.expect("it has ended");
     assert!(read < 1_500_000, "{read} bytes");
@@ -128,7 +128,8 @@ async fn a_replaced_stream_over_http2_is_reset_and_its_connection_goes_on() {
         get(&mut other, key, ALICE).await,
         get(&mut other, key, ALICE).await,
     ];
-    // It ends before it was read, and with an error: the client must not take it for the whole of it.
+    // It ends before it was read, and with an error: the client must not take it for the whole of
+    // it.
     until("the others have their pages", PATIENCE, async || {
         memory(&cluster).await >= held * 1.5
     })

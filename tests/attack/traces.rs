@@ -1,5 +1,5 @@
-//! Whoever acts with a stolen credential leaves its name and its address; whoever tries keys is counted and logged, and the
-//! log has no secret.
+//! An attacker with a stolen credential leaves its name and its address; one that tries keys is
+//! counted and logged, and the log has no secret.
 
 use std::time::Duration;
 

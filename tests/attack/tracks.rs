@@ -1,5 +1,5 @@
-//! What was done stays on record: a node that somebody has taken over cannot remove or rewrite it, and the operator does
-//! nothing to a tenant that the tenant does not see.
+//! History stays on record: a node that somebody has taken over cannot remove or rewrite it, and
+//! the operator does nothing to a tenant that the tenant does not see.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ async fn a_node_that_was_taken_over_cannot_remove_its_tracks() {
     let before = (database.number(EVENTS).await, database.number(AUDIT).await);
     assert_eq!(before, (3, 3));
 
-    // What the node's own role can do, with all tenants in reach.
+    // The powers of the node's own role, with all tenants in reach.
     let mut thief = roles.connect("application").await;
     let reach = "select set_config('countersign.tenants', '*', false)";
     attempt(&mut thief, reach).await.unwrap();
@@ -64,7 +64,8 @@ async fn a_node_that_was_taken_over_cannot_remove_its_tracks() {
     ] {
         assert_eq!(attempt(&mut thief, sql).await, no_right, "{sql}");
     }
-    // The functions that forget keep what is too young, whatever they are told; and they work on the real tables.
+    // The functions that forget keep what is too young, whatever they are told; and they work on
+    // the real tables.
     let calls = [
         format!("select forget_audit_events('{tenant}', 'infinity', 1000)"),
         format!("select forget_audit_events('{tenant}', null, 1000)"),
@@ -81,7 +82,7 @@ async fn a_node_that_was_taken_over_cannot_remove_its_tracks() {
         let after = (database.number(EVENTS).await, database.number(AUDIT).await);
         assert_eq!(after, before, "{sql}");
     }
-    // Whoever only reads has no use for them.
+    // A role that only reads has no use for them.
     let mut reader = roles.connect("reader").await;
     for sql in &calls[..3] {
         assert_eq!(attempt(&mut reader, sql).await, no_right, "{sql}");

@@ -1,5 +1,5 @@
-//! How far the gateway vouches for a decision is the gateway's to say, beside the signed body; and keys are for those who have
-//! to do with their owner.
+//! How far the gateway vouches for a decision is the gateway's to say, beside the signed body; and
+//! keys are for those who have to do with their owner.
 
 use countersign::protocol::decision::Verify;
 use serde_json::{Value, json};
@@ -126,8 +126,8 @@ async fn what_the_gateway_found_travels_beside_the_signed_body() {
         assert_eq!(cluster.database.text(shown).await, expected);
         let said = cluster.client(None).get("/v1/status").await.expect(200);
         assert_eq!(said.json()["decisions"]["verify"], verify.as_str());
-        // It says what was found then, whatever was changed since. Decisions of earlier versions say only whether they
-        // verified.
+        // It says what was found then, whatever was changed since. Decisions of earlier versions
+        // say only whether they verified.
         let earlier = "update exchanges set verification = null";
         cluster.database.run(earlier).await;
         let word = if expected == "registered" {
@@ -221,7 +221,7 @@ async fn a_stranger_reads_nobodys_keys() {
     any.get(KEYS).await.expect(200);
     let unknown = any.get(&KEYS.replace("alice", "nobody")).await;
     unknown.refused(404, "NOT_FOUND");
-    // What was revoked is shown as such.
+    // A revoked key is shown as such.
     cluster
         .admin()
         .await

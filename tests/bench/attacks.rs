@@ -1,5 +1,5 @@
-//! What honest clients of one tenant notice while another tenant, or nobody known, attacks the node: the 99th percentile of
-//! their calls beside that without the attack, and the memory of the node.
+//! Honest clients of one tenant while another tenant, or nobody known, attacks the node: the 99th
+//! percentile of their calls beside that without the attack, and the memory of the node.
 
 mod scene;
 

@@ -16,7 +16,8 @@ use super::report::Target;
 const CHANNELS: usize = 5_000;
 /// How many are opened at once.
 const AT_ONCE: usize = 64;
-/// How long the last may take to be pinged: sockets are after 30 s, streams after 15, a fifth more or less.
+/// How long the last may take to be pinged: sockets are after 30 s, streams after 15, a fifth more
+/// or less.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Idle WebSockets and event streams, each kind on a node of its own.
@@ -49,7 +50,8 @@ pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
     nodes.stop().await
 }
 
-/// Waits until every one of them was pinged: all are open at once, and have what a channel has once it has sent something.
+/// Waits until every one of them was pinged: all are open at once, and have what a channel has once
+/// it has sent something.
 async fn all_live<C>(
     mut channels: Vec<C>,
     pinged: impl AsyncFn(&mut C) -> anyhow::Result<()>,

@@ -9,7 +9,8 @@ const UNIT: f64 = 220.0;
 const LINE: f64 = 26.0;
 const WIDTH: f64 = LEFT + UNIT * 2.0 + 110.0;
 
-/// Draws every line that has a target. A bar is as long as the ratio is good: past the mark is better than asked.
+/// Draws every line that has a target. A bar is as long as the ratio is good: past the mark is
+/// better than asked.
 pub fn draw(report: &Report) -> String {
     let rows: Vec<_> = report
         .rows

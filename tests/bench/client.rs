@@ -1,5 +1,5 @@
-//! Clients that cost as little as they can, since they share the machine with what they measure: requests written whole,
-//! answers read for their status and length.
+//! Clients that cost as little as they can, since they share the machine with what they measure:
+//! requests written whole, answers read for their status and length.
 
 use anyhow::Context as _;
 use futures_util::{SinkExt as _, StreamExt as _};

@@ -1,5 +1,5 @@
-//! What the enforcer's commands cost: `countersign run -- true`, with an approver that answers at once, beside the two calls that
-//! it cannot do without; and a hook that needs to ask nobody.
+//! The cost of the enforcer's commands: `countersign run -- true`, with an approver that answers at
+//! once, beside the two calls that it cannot do without; and a hook that needs to ask nobody.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -27,9 +27,9 @@ use super::load::median;
 use super::nodes::Running;
 use super::report::Target;
 
-/// What the command may add to two calls.
+/// The most that the command may add to two calls.
 const ALLOWED_MS: f64 = 30.0;
-/// What a hook may take that the policy lets pass.
+/// The most that a hook may take for a call that the policy lets pass.
 const HOOK_MS: f64 = 15.0;
 /// Runs that do not count.
 const WARM_UP: usize = 10;

@@ -1,5 +1,5 @@
-//! Whole exchanges per second: submit, push, decide with a signature that is checked, deliver, acknowledge. Enforcers and
-//! approvers hold a WebSocket each, on nodes in turn.
+//! Whole exchanges per second: submit, push, decide with a signature that is checked, deliver,
+//! acknowledge. Enforcers and approvers hold a WebSocket each, on nodes in turn.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

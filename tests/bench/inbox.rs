@@ -14,7 +14,8 @@ const PAGE: usize = 10;
 /// How many pending there are in the larger inbox.
 const MANY: usize = 10_000;
 
-/// Puts pending exchanges into an inbox, acknowledged as by a client that has seen them, straight into the tables.
+/// Puts pending exchanges into an inbox, acknowledged as by a client that has seen them, straight
+/// into the tables.
 pub async fn fill(
     connection: &mut PgConnection,
     tenant: &str,

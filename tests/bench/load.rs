@@ -1,5 +1,6 @@
-//! How load is made: as fast as answers come, or on a timetable that does not wait for them. What is on a timetable is
-//! timed from when it was due, not from when it could be sent: a stall counts for everyone it delayed.
+//! How load is made: as fast as answers come, or on a timetable that does not wait for them. A call
+//! on a timetable is timed from when it was due, not from when it could be sent: a stall counts for
+//! everyone it delayed.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -12,11 +13,12 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::time::{Instant, sleep_until};
 
-/// What is left out at the beginning: connections, caches and plans warm up.
+/// Left out at the beginning: connections, caches and plans warm up.
 pub const WARM_UP: Duration = Duration::from_secs(4);
 
-/// Runs `lanes` loops side by side until the time is up, and tells how many turns a second they made. Meanwhile the
-/// database is analysed once, as it analyses itself in the first minutes of its life.
+/// Runs `lanes` loops side by side until the time is up, and tells how many turns a second they
+/// made. Meanwhile the database is analysed once, as it analyses itself in the first minutes of its
+/// life.
 pub async fn saturate<F, L>(
     database: &str,
     lanes: Vec<L>,
@@ -66,7 +68,6 @@ pub struct Timetable {
 }
 
 impl Timetable {
-    /// So many a second, for so long.
     pub fn new(a_second: f64, seconds: u64) -> Self {
         let every = Duration::from_secs_f64(1.0 / a_second);
         let count = Duration::from_secs(seconds).as_nanos() / every.as_nanos();
@@ -78,7 +79,8 @@ impl Timetable {
         }
     }
 
-    /// Waits for the next entry that nobody has taken, and tells when it was due; nothing at the end.
+    /// Waits for the next entry that nobody has taken, and tells when it was due; nothing at the
+    /// end.
     pub async fn next(&self) -> Option<Instant> {
         let turn = self.next.get();
         if turn >= self.count {
@@ -91,8 +93,8 @@ impl Timetable {
     }
 }
 
-/// Runs `lanes` loops side by side that share a timetable, and tells how long after it was due each entry was done, in
-/// milliseconds.
+/// Runs `lanes` loops side by side that share a timetable, and tells how long after it was due each
+/// entry was done, in milliseconds.
 pub async fn keep<F, L>(lanes: Vec<L>, timetable: &Timetable, turn: F) -> anyhow::Result<Latencies>
 where
     F: AsyncFn(&mut L) -> anyhow::Result<()>,
@@ -119,7 +121,7 @@ impl Latencies {
         Self(all)
     }
 
-    /// What so many in a thousand do not exceed.
+    /// The value that `per_mille` in a thousand do not exceed.
     pub fn quantile(&self, per_mille: usize) -> f64 {
         let at = (self.0.len() * per_mille / 1_000).min(self.0.len().saturating_sub(1));
         self.0.get(at).copied().unwrap_or(f64::NAN)
@@ -137,7 +139,8 @@ pub fn median(mut figures: Vec<f64>) -> f64 {
     figures.get(figures.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// Measures each of several things once in every round, and begins with another one each time: nobody always comes first.
+/// Measures each of several things once in every round, and begins with another one each time:
+/// nobody always comes first.
 pub async fn in_turns<T, const N: usize>(
     rounds: usize,
     measure: impl AsyncFn(usize) -> anyhow::Result<T>,

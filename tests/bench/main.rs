@@ -1,5 +1,6 @@
-//! The benchmark: a private PostgreSQL, nodes as processes, and a load generator, all on this machine. Every figure is a
-//! ratio to a reference measured in the same run, since an absolute one says more about the machine than about the code.
+//! The benchmark: a private PostgreSQL, nodes as processes, and a load generator, all on this
+//! machine. Every figure is a ratio to a reference measured in the same run, since an absolute one
+//! says more about the machine than about the code.
 
 mod attacks;
 mod channels;
@@ -27,7 +28,7 @@ use self::postgres::Postgres;
 use self::report::{Report, Target};
 use self::submissions::CONNECTIONS;
 
-/// What a part of the run needs.
+/// Needed by each part of the run.
 struct Bench {
     postgres: Postgres,
     report: Report,
@@ -114,7 +115,7 @@ impl Bench {
         Running::start(self.postgres.database().await?, count, settings).await
     }
 
-    /// What pgbench makes of a script, in transactions per second.
+    /// The rate of a script in pgbench, in transactions per second.
     async fn pgbench(&self, script: &str) -> anyhow::Result<f64> {
         let Self {
             postgres, seconds, ..

@@ -44,7 +44,7 @@ pub struct Nodes {
     pub tenant: String,
 }
 
-/// What a caller is called by.
+/// A caller's key.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Key {
@@ -89,7 +89,8 @@ impl Running {
             .arg("--data-dir")
             .arg(data.path().join("data"))
             .env("COUNTERSIGN_LOG__FILTER", "warn")
-            // Near its limit an inbox is counted for every submission; ten thousand pending are not to be near it.
+            // Near its limit an inbox is counted for every submission; ten thousand pending are not
+            // to be near it.
             .env("COUNTERSIGN_LIMITS__PENDING_PER_APPROVER", "100000")
             .envs(settings.iter().copied())
             .stdout(Stdio::null())

@@ -27,7 +27,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// Takes it away, whoever still holds it: what is measured next shares the memory and the disk.
+    /// Drops it despite open connections: the next measurement shares the memory and the disk.
     pub async fn remove(self) -> anyhow::Result<()> {
         let mut connection = PgConnection::connect(&self.server).await?;
         let drop = format!("drop database {} with (force)", self.name);
@@ -95,7 +95,8 @@ impl Postgres {
     }
 }
 
-/// One run on connections that stay. What it reports second by second counts once it is warm, as the gateway's load does.
+/// One run on connections that stay. Its reports, one each second, count once it is warm, as the
+/// gateway's load does.
 async fn pgbench(url: &str, script: &str, clients: usize, seconds: u64) -> anyhow::Result<f64> {
     let file = tempfile::Builder::new().suffix(".sql").tempfile()?;
     std::fs::write(file.path(), script)?;

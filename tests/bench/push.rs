@@ -1,4 +1,5 @@
-//! Push latency: from the commit on one node to the socket on another, against a bare commit with NOTIFY to a listener.
+//! Push latency: from the commit on one node to the socket on another, against a bare commit with
+//! NOTIFY to a listener.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -30,7 +31,7 @@ const SUBMITTERS: usize = 8;
 /// How long the last push may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Runs on a thread of its own: whoever stamps what arrives has no other work meanwhile.
+/// Runs on a thread of its own: the one that stamps arrivals has no other work meanwhile.
 async fn apart<T, F>(work: impl FnOnce() -> F + Send + 'static) -> anyhow::Result<T>
 where
     T: Send + 'static,
@@ -43,7 +44,8 @@ where
     .await?
 }
 
-/// From sending COMMIT, with a row of the usual size and a NOTIFY in the transaction, to the listener.
+/// From sending COMMIT, with a row of the usual size and a NOTIFY in the transaction, to the
+/// listener.
 async fn notified(database: String, seconds: u64) -> anyhow::Result<Latencies> {
     let mut writer = PgConnection::connect(&database).await?;
     // Kept as the gateway keeps artifacts: not compressed.
@@ -113,7 +115,8 @@ async fn listen(
     }
 }
 
-/// Submits to listeners on another node, on a timetable, and tells how long after its commit each push was there.
+/// Submits to listeners on another node, on a timetable, and tells how long after its commit each
+/// push was there.
 async fn pushed(nodes: Nodes, seconds: u64, run: String) -> anyhow::Result<Latencies> {
     let (sender, mut received) = mpsc::unbounded_channel();
     let name = |n: usize| format!("{run}-{}", n % LISTENERS);
@@ -196,7 +199,8 @@ async fn calm(bench: &Bench) -> anyhow::Result<Taken> {
     Ok((taken, 0.0))
 }
 
-/// Pushes by nodes that also take half of the submissions they can, to others; or, instead of them, the reference.
+/// Pushes by nodes that also take half of the submissions they can, to others; or, instead of them,
+/// the reference.
 async fn beside_load(bench: &Bench, reference: bool) -> anyhow::Result<Taken> {
     let nodes = warm(bench).await?;
     let artifact = Artifact::usual()?;

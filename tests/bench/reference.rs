@@ -1,5 +1,5 @@
-//! What pgbench does for comparison: the same rows as the gateway's statements write, one transaction for each call, with
-//! nothing in between.
+//! pgbench's part of the comparison: the same rows as the gateway's statements write, one
+//! transaction for each call, with nothing in between.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-/// What a ratio should be.
+/// The target of a ratio.
 #[derive(Debug, Clone, Copy)]
 pub enum Target {
     /// No less than this.
     AtLeast(f64),
     /// No more than this.
     AtMost(f64),
-    /// Whatever it is: it tells how something grows.
+    /// No target: it tells how something grows.
     Open,
 }
 
@@ -26,7 +26,7 @@ impl Target {
 
 /// One line of the results.
 pub struct Row {
-    /// What was measured.
+    /// The name of the measurement.
     pub name: String,
     /// How much.
     pub figure: String,
@@ -34,7 +34,6 @@ pub struct Row {
     pub reference: String,
     /// One by the other.
     pub ratio: f64,
-    /// What it should be.
     pub target: Target,
 }
 

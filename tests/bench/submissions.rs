@@ -1,4 +1,5 @@
-//! Durable submissions per second: sealed artifacts over kept connections, answered once they are committed.
+//! Durable submissions per second: sealed artifacts over kept connections, answered once they are
+//! committed.
 
 use super::client::{Connection, request};
 use super::load::{each, in_seconds, in_turns, median, random_id, saturate};
@@ -12,7 +13,7 @@ pub const CONNECTIONS: usize = 64;
 const APPROVERS: usize = 500;
 /// The usual artifact.
 const USUAL: usize = 2 << 10;
-/// What else is submitted.
+/// The other sizes.
 const SIZES: [(&str, usize); 4] = [
     ("1 KiB", 1 << 10),
     ("16 KiB", 16 << 10),
@@ -21,7 +22,7 @@ const SIZES: [(&str, usize); 4] = [
 ];
 const HASH: &str = "8e326e1f69e5859a3b5b12965f06b5829f09b12d1748aa2fddb609fb44f831c1";
 
-/// What is submitted, but for the id and the approver.
+/// The submission, but for the id and the approver.
 #[derive(Clone)]
 pub struct Artifact {
     created_at: String,

@@ -1,5 +1,6 @@
-//! What telemetry costs: durable submissions on a node that is scraped and sends to a collector, against one that does
-//! neither and so records nothing. Every call is traced, which is the default.
+//! The cost of telemetry: durable submissions on a node that is scraped and sends to a collector,
+//! against one that does neither and so records nothing. Every call is traced, which is the
+//! default.
 
 use std::time::Duration;
 
@@ -41,7 +42,8 @@ async fn scrape(address: String) -> anyhow::Result<u64> {
     Ok(scrapes)
 }
 
-/// Submissions per second on one node that is scraped if it has a listener for that, and sends to this collector if any.
+/// Submissions per second on one node that is scraped if it has a listener for that, and sends to
+/// this collector if any.
 async fn rate(bench: &Bench, metrics_listen: &str, collector: &str) -> anyhow::Result<f64> {
     let settings = [
         ("COUNTERSIGN_TELEMETRY__METRICS_LISTEN", metrics_listen),

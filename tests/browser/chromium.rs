@@ -1,4 +1,5 @@
-//! Chromium under its own driver: one driver for all tests, a browser with an empty profile for each device of an approver.
+//! Chromium under its own driver: one driver for all tests, a browser with an empty profile for
+//! each device of an approver.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -17,14 +18,15 @@ struct Driver {
     _process: Child,
 }
 
-/// It ends with its standard input, however this process dies, and the browsers with it: they are its children at pipes.
+/// It ends with its standard input, however this process dies, and the browsers with it: they are
+/// its children at pipes.
 fn driver() -> &'static Driver {
     static DRIVER: OnceLock<Driver> = OnceLock::new();
     DRIVER.get_or_init(|| {
         let mut process = Command::new("sh")
             .args(["-c", "\"$@\" & cat >/dev/null; kill $!; wait", "sh"])
             .args(["chromedriver", "--port=0"])
-            // What is not in the profile, such as reports of crashes, is not for the home of whoever runs the tests.
+            // Files outside the profile, such as crash reports, must not end up in the user's home.
             .env("HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/chromium"))
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("XDG_CACHE_HOME")
@@ -40,7 +42,7 @@ fn driver() -> &'static Driver {
             Some(port.trim_end_matches('.').to_owned())
         });
         let port = port.expect("chromedriver, of the package chromium-driver, starts");
-        // What else it says is read, so that it never waits for a reader.
+        // Reads the rest of the output, so that the driver never blocks on it.
         std::thread::spawn(move || lines.for_each(drop));
         Driver {
             url: format!("http://127.0.0.1:{port}"),
@@ -49,7 +51,8 @@ fn driver() -> &'static Driver {
     })
 }
 
-/// The browser that the driver is made for: Debian's, that of another distribution, or Google's own package.
+/// The browser that the driver is made for: Debian's, that of another distribution, or Google's own
+/// package.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
     PROGRAM.get_or_init(|| {
@@ -75,7 +78,8 @@ fn major_version(program: &Path) -> Option<String> {
 }
 
 impl Chromium {
-    /// As many browsers as a test needs, at once: tests that wait for a second one could wait for each other.
+    /// As many browsers as a test needs, at once: tests that wait for a second one could wait for
+    /// each other.
     pub async fn start<const N: usize>() -> [Browser; N] {
         let mut seats = Vec::new();
         let mut all = SEATS.acquire_many(N.try_into().unwrap()).await.unwrap();

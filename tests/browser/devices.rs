@@ -1,4 +1,5 @@
-//! A second device: endorsed by the first, which shows it the same requests and decisions at once, and then revoked.
+//! A second device: endorsed by the first, which shows it the same requests and decisions at once,
+//! and then revoked.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +7,8 @@ use super::chromium::Chromium;
 use super::page::Page;
 use super::stage::Stage;
 
-/// A decision is to be seen on other devices after a second or so. Machines that run everything at once are slow.
+/// A decision is to be seen on other devices after a second or so. Machines that run everything at
+/// once are slow.
 const SOON: Duration = Duration::from_secs(10);
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,5 @@
-//! The core of the page in Firefox: join, pair, approve a command, reject a patch, and be notified, with a push service of the
-//! tests' own.
+//! The core of the page in Firefox: join, pair, approve a command, reject a patch, and be notified,
+//! with a push service of the tests' own.
 
 use std::sync::{Arc, Mutex};
 
@@ -83,7 +83,8 @@ async fn firefox_joins_pairs_approves_and_rejects() {
     page.close().await;
 }
 
-/// What Firefox calls its push service: it subscribes over a WebSocket, and gets messages there as they were posted.
+/// The push service, as Firefox calls it: Firefox subscribes over a WebSocket, and gets messages
+/// there as they were posted.
 struct PushService {
     socket: String,
 }
@@ -165,11 +166,12 @@ async fn serve_firefox(
 async fn firefox_is_told_that_a_request_waits() {
     let service = PushService::start().await;
     let settings = [
-        // What automation recommends would turn push off.
+        // The settings that automation recommends would turn push off.
         ("remote.prefs.recommended", json!(false)),
         ("dom.push.serverURL", json!(service.socket)),
         ("dom.push.testing.allowInsecureServerURL", json!(true)),
-        // Firefox shows notifications itself: a machine without a desktop has no service that would.
+        // Firefox shows notifications itself: a machine without a desktop has no service that
+        // would.
         ("alerts.useSystemBackend", json!(false)),
         // As if the person had allowed it.
         ("permissions.default.desktop-notification", json!(1)),

@@ -1,4 +1,5 @@
-//! The first five minutes of the README in a browser: the link that `countersign dev` prints, and the one that the first request prints.
+//! The first five minutes of the README in a browser: the link that `countersign dev` prints, and
+//! the one that the first request prints.
 
 use super::chromium::Chromium;
 use super::page::Page;

@@ -1,4 +1,5 @@
-//! A paired enforcer of somebody else's making: it has the right keys, and encrypts any bytes as if they were an artifact.
+//! A paired enforcer of somebody else's making: it has the right keys, and encrypts any bytes as if
+//! they were an artifact.
 
 use std::convert::Infallible;
 
@@ -61,7 +62,8 @@ impl Forger {
         }
     }
 
-    /// Submits `content` with what `said` says in plain about it, which has `requestId`, `artifactType`, `artifactHash` and `expiresAt`.
+    /// Submits `content` with what `said` says in plain about it, which has `requestId`,
+    /// `artifactType`, `artifactHash` and `expiresAt`.
     pub async fn submit(&self, said: &Value, content: &[u8]) {
         let mut context = said.clone();
         context["v"] = 1.into();
@@ -75,7 +77,7 @@ impl Forger {
         self.enforcer.submit(id, "alice", body).await.expect(202);
     }
 
-    /// What is said about an honest request.
+    /// The plain members of an honest request.
     pub fn said() -> Value {
         json!({
             "requestId": request_id(), "artifactType": "command.review", "artifactHash": "0".repeat(64),

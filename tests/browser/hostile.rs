@@ -1,4 +1,5 @@
-//! What an agent may write to deceive or attack whoever reads it: nothing of it runs, all of it is seen, and the page stays usable.
+//! Text by which an agent tries to deceive or attack its reader: nothing of it runs, all of it is
+//! seen, and the page stays usable.
 
 use serde_json::{Value, json};
 use tokio::net::TcpListener;

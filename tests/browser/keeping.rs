@@ -1,10 +1,12 @@
-//! What a browser keeps: keys that nobody can take out, decisions that can be verified elsewhere, and nothing after logging out.
+//! The browser's storage: keys that nobody can take out, decisions that can be verified elsewhere,
+//! and nothing after logging out.
 
 use serde_json::{Value, json};
 
 use super::stage::{Bot, Stage};
 
-/// Every key in the profile: whether it can be extracted, and in which formats it was given out all the same.
+/// Every key in the profile: whether it can be extracted, and in which formats it was given out all
+/// the same.
 const KEYS: &str = "
     const database = await new Promise((resolve, reject) => {
         const request = indexedDB.open('countersign');
@@ -33,7 +35,7 @@ const KEYS: &str = "
     }
     return secret.sort((one, other) => one.algorithm.localeCompare(other.algorithm));";
 
-/// What is left of a profile.
+/// The remains of a profile.
 const LEFT: &str = "
     const cached = [];
     for (const name of await caches.keys()) {

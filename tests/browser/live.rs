@@ -1,4 +1,5 @@
-//! What is shown stays true: requests that are withdrawn or expire leave, and a node that dies is survived.
+//! The page stays true: requests that are withdrawn or expire leave it, and it survives a node that
+//! dies.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Firefox, by the protocol that geckodriver speaks with it: that program is in no package of Debian's. A message is a length, a
-//! colon and JSON.
+//! Firefox, by the protocol that geckodriver speaks with it: that program is in no package of
+//! Debian's. A message is a length, a colon and JSON.
 
 use std::path::Path;
 use std::process::Stdio;

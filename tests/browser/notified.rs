@@ -1,5 +1,6 @@
-//! A notification on a device. Chromium gets a subscription only from its vendor's service, so the page gets one of the
-//! tests' own push service instead; what that receives is opened as a browser does, and handed to the page's service worker.
+//! A notification on a device. Chromium gets a subscription only from its vendor's service, so the
+//! page gets one of the tests' own push service instead; what that receives is opened as a browser
+//! does, and handed to the page's service worker.
 
 use serde_json::json;
 
@@ -29,7 +30,7 @@ const PUSH_MANAGER: &str = "
         return subscription();
     };";
 
-/// What the service worker has shown.
+/// The notifications that the service worker has shown.
 pub const SHOWN: &str = "
     return navigator.serviceWorker.ready
         .then((registration) => registration.getNotifications())
@@ -46,8 +47,9 @@ async fn give_subscription(page: &Page, endpoint: &str, keys: &serde_json::Value
         .await;
 }
 
-/// Hands a message to the service worker until it has shown a notification that says this: the browser drops what comes while the worker
-/// is being replaced, and a push service would send it again.
+/// Hands a message to the service worker until it has shown a notification that says this: the
+/// browser drops what comes while the worker is being replaced, and a push service would send it
+/// again.
 async fn deliver_until_shown(page: &Page, message: &[u8], body: &str) {
     until(body, PATIENCE, async || {
         deliver(page, message).await;

@@ -8,7 +8,8 @@ use tokio::time::{Instant, sleep};
 use super::PATIENCE;
 use super::webdriver::{Browser, Element, Fault};
 
-/// Finds what a user could operate, by what it is called: nothing that is hidden, disabled, inert, or behind a dialog.
+/// Finds what a user could operate, by what it is called: nothing that is hidden, disabled, inert,
+/// or behind a dialog.
 const CONTROL: &str = "
     const [selector, wanted] = arguments;
     const nameOf = (element) => {
@@ -60,7 +61,8 @@ impl Page {
         self.may_lose_gateway = true;
     }
 
-    /// Ends the browser; fails if the console has said anything about an error, or about a violation of the page's policy.
+    /// Ends the browser; fails if the console has said anything about an error, or about a
+    /// violation of the page's policy.
     pub async fn close(mut self) {
         self.check_console().await;
         self.is_checked = true;
@@ -157,7 +159,7 @@ impl Page {
         self.eventually(what, holds).await
     }
 
-    /// What stands beside this name in a list of facts.
+    /// The value of this name in a list of facts.
     pub async fn fact(&self, name: &str) -> String {
         let script = format!(
             "return [...document.querySelectorAll('dt')].find((one) => one.innerText === '{name}')?.nextElementSibling.innerText ?? null"

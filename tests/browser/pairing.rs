@@ -1,4 +1,5 @@
-//! Pairing by a code that is typed: both screens show the same digits, and nothing is pinned before both people have said so.
+//! Pairing by a code that is typed: both screens show the same digits, and nothing is pinned before
+//! both people have said so.
 
 use super::page::Page;
 use super::stage::{Bot, Stage, Terminal};

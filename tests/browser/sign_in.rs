@@ -1,4 +1,5 @@
-//! Signing in with an OpenID provider: a device, renewed tokens, endings, and answers that nobody asked for.
+//! Signing in with an OpenID provider: a device, renewed tokens, endings, and answers that nobody
+//! asked for.
 
 mod provider;
 
@@ -16,7 +17,7 @@ use crate::support::{Cluster, until};
 /// How long access tokens last where a test waits for their end.
 const SHORT: i64 = 8;
 
-/// What is left of a profile. The database is there, since the page has looked into it.
+/// The remains of a profile. The database is there, since the page has looked into it.
 const LEFT: &str = "
     const database = await new Promise((resolve) => {
         const request = indexedDB.open('countersign');
@@ -85,7 +86,7 @@ async fn whoever_signs_in_has_a_device_that_pairs_and_approves() {
     first.open("#/settings").await;
     first.sees("alice@example.com").await;
 
-    // A further device needs the first one, whoever has signed in.
+    // A further device needs the first one, even after a sign-in.
     sign_in(&second, &provider, "laptop").await;
     second.sees("You have a device already.").await;
     let link = second

@@ -160,7 +160,7 @@ impl Bot {
         self.run(&["join", invitation]).await.expect(0);
     }
 
-    /// Pairs with whoever has joined in this browser.
+    /// Pairs with the approver that has joined in this browser.
     pub async fn pair(&self, page: &Page) {
         let mut pairing = self.begin(&["pair", "--label", "build machine"]);
         let link = pairing.says("/#/pair/").await;
@@ -293,7 +293,7 @@ impl Terminal {
         }
     }
 
-    /// What it said, all of it, and how it ended.
+    /// All of its output, and how it ended.
     pub async fn end(mut self) -> Ran {
         let reading = async {
             self.lines.read_to_string(&mut self.said).await.unwrap();

@@ -1,4 +1,5 @@
-//! Requests that the gateway has written, altered or swapped: shown as what they are, and nothing approves them.
+//! Requests that the gateway has written, altered or swapped: shown as what they are, and nothing
+//! approves them.
 
 use countersign::client::random;
 use countersign::e2e::PlainArtifact;

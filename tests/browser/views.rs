@@ -1,4 +1,5 @@
-//! Pictures of every view, in `target/page`: for phone and desktop, light and dark. No view is wider than the screen.
+//! Pictures of every view, in `target/page`: for phone and desktop, light and dark. No view is
+//! wider than the screen.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ struct Album {
 }
 
 impl Album {
-    /// What is shown now, in all sizes and colours.
+    /// Keeps the current view in all sizes and colours.
     async fn keep(&self, name: &str) {
         for (size, width, height) in [("phone", 390, 844), ("desktop", 1280, 900)] {
             let metrics = json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": size == "phone" });

@@ -1,6 +1,7 @@
-//! What these tests need of the `WebDriver` protocol, over the HTTP client that the other tests use. The crates for it do not fit. `thirtyfour` switches
-//! on `preserve_order` of `serde_json`, so that every test would run another program than the one we ship. `fantoccini` needs a crate
-//! under the MPL, which `deny.toml` does not allow.
+//! The part of the `WebDriver` protocol that these tests need, over the HTTP client that the other
+//! tests use. The crates for it do not fit. `thirtyfour` switches on `preserve_order` of
+//! `serde_json`, so that every test would run another program than the one we ship. `fantoccini`
+//! needs a crate under the MPL, which `deny.toml` does not allow.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -35,7 +36,8 @@ pub struct Session {
     link: Link,
 }
 
-/// How the browser is reached: Chromium through its driver, Firefox by its own protocol, of which the commands are the same.
+/// How the browser is reached: Chromium through its driver, Firefox by its own protocol, of which
+/// the commands are the same.
 enum Link {
     Driver(Driver),
     Firefox(Box<Marionette>),
@@ -47,7 +49,7 @@ struct Driver {
     id: String,
 }
 
-/// What the driver refused, and why.
+/// The driver's refusal, and its reason.
 pub struct Fault {
     pub code: String,
     pub message: String,
@@ -194,7 +196,7 @@ impl Session {
         self.post("/goog/cdp/execute", body).await.unwrap()
     }
 
-    /// What the console has said since this was last asked; Firefox does not tell.
+    /// The console's messages since the last call; Firefox does not tell.
     pub async fn console(&self) -> Vec<Value> {
         if matches!(self.link, Link::Firefox(_)) {
             return Vec::new();
@@ -205,7 +207,8 @@ impl Session {
 }
 
 impl Drop for Driver {
-    /// Also when the test has failed, and its runtime with it. The driver answers once the browser has ended.
+    /// Also when the test has failed, and its runtime with it. The driver answers once the browser
+    /// has ended.
     fn drop(&mut self) {
         let address = self.url.trim_start_matches("http://");
         let request = format!(

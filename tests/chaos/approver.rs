@@ -1,4 +1,5 @@
-//! An approver: it listens on a channel and decides whatever comes. Two clients may act as the same approver, and disagree.
+//! An approver: it listens on a channel and decides whatever comes. Two clients may act as the same
+//! approver, and disagree.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,9 +30,9 @@ pub struct Approver {
     clients: Arc<Clients>,
     /// Where frames go, if its channel is a socket.
     socket: Option<mpsc::UnboundedSender<Value>>,
-    /// Who waits for the answer to a frame, by its id.
+    /// Calls that wait for the answer to a frame, by its id.
     answers: Mutex<HashMap<String, oneshot::Sender<Value>>>,
-    /// What it has decided or left alone; repeats are dropped.
+    /// Exchanges that it has decided or left alone; repeats are dropped.
     seen: Mutex<HashSet<usize>>,
 }
 
@@ -72,7 +73,8 @@ impl Approver {
         approver
     }
 
-    /// The call that registers its key. Odd approvers have none, and their decisions are not verified.
+    /// The call that registers its key. Odd approvers have none, and their decisions are not
+    /// verified.
     pub fn registration(number: u16, admin: &str) -> Option<Call> {
         let public = URL_SAFE_NO_PAD.encode(key_of(number).verifying_key().as_bytes());
         let path = format!("/platform/v1/approvers/approver-{number}/keys/key-1");
@@ -206,7 +208,8 @@ impl Approver {
         }
     }
 
-    /// Decides until it knows what became of it. `timed` is false where something is in the way on purpose.
+    /// Decides until it knows what became of it. `timed` is false where something is in the way on
+    /// purpose.
     pub async fn decide(&self, number: usize, request: &str, timed: bool) {
         let Clients {
             book, random, keys, ..

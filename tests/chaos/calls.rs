@@ -29,7 +29,7 @@ pub struct Keys {
     pub person: String,
 }
 
-/// What all clients share.
+/// Shared by all clients.
 pub struct Clients {
     pub book: Arc<Book>,
     pub random: Random,

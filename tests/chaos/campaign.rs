@@ -1,4 +1,5 @@
-//! The course of a run: a calm phase, then one fault after another, each until everybody has got over it.
+//! The course of a run: a calm phase, then one fault after another, each until everybody has got
+//! over it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -198,8 +199,8 @@ fn describe(
     }
 }
 
-/// Waits until everybody has got over the fault who was there before its end, or began so soon after it that service was not back
-/// yet. How many have not, past the bound.
+/// Waits until everybody has got over the fault who was there before its end, or began so soon
+/// after it that service was not back yet. How many have not, past the bound.
 async fn settle(cluster: &mut Cluster, book: &Book, ended: Duration) -> anyhow::Result<usize> {
     cluster.hold(REST).await?;
     loop {

@@ -39,7 +39,7 @@ pub struct Address {
     pub key: String,
 }
 
-/// What the client's end is made of. Frames that are sent while a socket is away are lost.
+/// The client's end. Frames that are sent while a socket is away are lost.
 pub struct Ends {
     pub received: mpsc::UnboundedReceiver<Received>,
     pub send: mpsc::UnboundedSender<Value>,

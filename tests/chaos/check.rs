@@ -11,12 +11,14 @@ use super::{states, trials};
 
 /// How long anybody may wait, faults not counted.
 pub const BOUND: Duration = Duration::from_secs(20);
-/// How long a notification may take: a node that dies leaves its claim for half a minute, the next sweep finds it a quarter later, and
-/// each of two failures adds a pause.
+/// How long a notification may take: a node that dies leaves its claim for half a minute, the next
+/// sweep finds it a quarter later, and each of two failures adds a pause.
 const NOTIFIED: Duration = Duration::from_secs(75);
-/// A message that was on its way when it was acknowledged over another channel arrives within this time.
+/// A message that was on its way when it was acknowledged over another channel arrives within this
+/// time.
 const ON_ITS_WAY: Duration = Duration::from_secs(5);
-/// Offers of a message over one channel are at least 10 s apart; the clients' clock and ours differ by less than the rest.
+/// Offers of a message over one channel are at least 10 s apart; the clients' clock and ours differ
+/// by less than the rest.
 const BETWEEN_OFFERS: Duration = Duration::from_secs(8);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,4 +1,5 @@
-//! Everything that runs: PostgreSQL with its standby, three nodes, the balancer, and the tenant that clients belong to.
+//! Everything that runs: PostgreSQL with its standby, three nodes, the balancer, and the tenant
+//! that clients belong to.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;

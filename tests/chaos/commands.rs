@@ -1,4 +1,5 @@
-//! The real commands among the clients: `run` and `hook` of one agent's machine, and the person who answers them.
+//! The real commands among the clients: `run` and `hook` of one agent's machine, and the person who
+//! answers them.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

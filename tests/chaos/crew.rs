@@ -57,7 +57,8 @@ const ASKED: usize = 7;
 const TEAM: [u16; 3] = [1, 7, 8];
 /// Has no client: nobody decides what probes submit.
 const NOBODY: u16 = 9;
-/// Those who have a webhook and no channel. Each is asked rarely, so that the next notification does not make up for a lost one.
+/// Those who have a webhook and no channel. Each is asked rarely, so that the next notification
+/// does not make up for a lost one.
 const NOTIFIED: [u16; 4] = [11, 12, 13, 14];
 
 pub struct Crew {

@@ -17,7 +17,7 @@ pub const COMMIT: &str = "select pg_logical_emit_message(true, 'chaos', '')";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct Database {
-    /// Who runs the servers, if not we. It ends before their files are gone.
+    /// Runs the servers, if we do not. It ends before their files are gone.
     pub patroni: Option<Patroni>,
     servers: [Server; 2],
     /// Which of them is the primary.
@@ -54,7 +54,8 @@ impl Database {
         Ok(database)
     }
 
-    /// Where a node's connections to the primary go. Patroni's proxy closes those to a former primary, except the first node's.
+    /// Where a node's connections to the primary go. Patroni's proxy closes those to a former
+    /// primary, except the first node's.
     pub fn port(&self, node: usize) -> u16 {
         match &self.patroni {
             None => self.primary().port,
@@ -127,8 +128,8 @@ impl Database {
         }
     }
 
-    /// Kills the primary and promotes the standby, which has everything that was ever acknowledged. Commits wait for
-    /// nobody until `add_standby`.
+    /// Kills the primary and promotes the standby, which has everything that was ever acknowledged.
+    /// Commits wait for nobody until `add_standby`.
     pub async fn fail_over(&mut self) -> anyhow::Result<()> {
         // Only a standby that every commit waited for may take over.
         self.follows("sync", "sync_state").await?;

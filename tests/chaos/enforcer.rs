@@ -20,7 +20,7 @@ const SHORT_LIFE: i64 = 3;
 /// A client that would wait longer asks again.
 const WAIT: u64 = 20;
 
-/// Who waits for what of an exchange.
+/// Those who wait for events of an exchange.
 #[derive(Default)]
 struct Waiting {
     told: Option<oneshot::Sender<()>>,
@@ -70,7 +70,8 @@ impl Enforcer {
         enforcer
     }
 
-    /// One exchange, from the submission to the confirmed acknowledgement; `number` was given by the record.
+    /// One exchange, from the submission to the confirmed acknowledgement; `number` was given by
+    /// the record.
     pub async fn exchange(&self, kind: Kind, number: usize, request: &str, approvers: &[u16]) {
         let (told, tell) = oneshot::channel();
         let (acked, ack) = oneshot::channel();
@@ -211,7 +212,8 @@ impl Enforcer {
         }
     }
 
-    /// Notes a decision that this enforcer was told, about whichever exchange; the id of its message.
+    /// Notes a decision that this enforcer was told, about whichever exchange; the id of its
+    /// message.
     fn tell(&self, number: usize, delivered: &Value) -> Option<Uuid> {
         let text = |pointer: &str| delivered.pointer(pointer).and_then(Value::as_str);
         let parse = || {
@@ -298,8 +300,8 @@ impl Enforcer {
         }
     }
 
-    /// Over a socket by a frame, otherwise by a call. A frame whose answer was lost is followed by a call, too: what was
-    /// acknowledged does not come again.
+    /// Over a socket by a frame, otherwise by a call. A frame whose answer was lost is followed by
+    /// a call, too: what was acknowledged does not come again.
     fn acknowledge(
         self: &Arc<Self>,
         number: usize,

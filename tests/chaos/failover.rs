@@ -1,4 +1,5 @@
-//! The faults of a database that Patroni runs: in each of them Patroni loses its primary, and has one again by itself.
+//! The faults of a database that Patroni runs: in each of them Patroni loses its primary, and has
+//! one again by itself.
 
 use std::time::Duration;
 
@@ -74,7 +75,8 @@ fn after(begun: Instant) -> String {
     format!("after {:.1} s", begun.elapsed().as_secs_f64())
 }
 
-/// Has the servers run again as before the fault. What was found out meanwhile; `Err` if it must not be.
+/// Has the servers run again as before the fault. Returns the findings; `Err` for one that must not
+/// be.
 pub async fn restore(
     name: &str,
     database: &mut Database,
@@ -94,7 +96,8 @@ pub async fn restore(
     Ok(found)
 }
 
-/// What a primary does that was replaced while its agent was stopped. It must not acknowledge a commit.
+/// Examines a primary that was replaced while its agent was stopped. It must not acknowledge a
+/// commit.
 async fn examine(former: &Server) -> anyhow::Result<Result<String, String>> {
     // A fault that was not injected proves nothing.
     let standby = former.ask("select pg_is_in_recovery()::text").await?;

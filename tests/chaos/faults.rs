@@ -54,13 +54,13 @@ pub const FAULTS: &[(&str, &str)] = &[
     ("failover", "the primary is killed, the standby promoted"),
 ];
 
-/// What is asked of the service under a fault.
+/// The service's target under a fault.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Target {
     None,
-    /// Service is back so soon after the fault's end.
+    /// Service is back within this time after the fault's end.
     BackAfterEnd(Duration),
-    /// Service is back so soon after the fault's beginning.
+    /// Service is back within this time after the fault's beginning.
     BackAfterBegin(Duration),
     /// The p99 of calls through these entrances stays within three times that of the calm phase.
     Unaffected([bool; COUNT + 1]),
@@ -166,7 +166,8 @@ fn each(
     cluster.nodes.get(number).map_or(Ok(()), act)
 }
 
-/// Every entrance but the balancer, which may still send calls to the victim, and the victim itself.
+/// Every entrance but the balancer, which may still send calls to the victim, and the victim
+/// itself.
 fn others(victim: usize) -> Target {
     let mut entrances = [true; COUNT + 1];
     for (entrance, counts) in entrances.iter_mut().enumerate() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::nodes::COUNT;
 use super::record::{Outcome, Record, Sample};
 
-/// What a call counts as that failed: worse than any that was answered.
+/// The time that a failed call counts as: worse than any that was answered.
 const FAILED: Duration = Duration::from_secs(10);
 /// How long calls must be as in the calm phase to count as normal again.
 const STEADY: Duration = Duration::from_secs(2);
@@ -38,7 +38,8 @@ pub fn p99(record: &Record, from: Duration, to: Duration, through: Entrances) ->
     times.get(at).map(|time| time.as_secs_f64() * 1_000.0)
 }
 
-/// Samples are noted as calls end, so those of a period lie together. No call lasts much longer than `FAILED`.
+/// Samples are noted as calls end, so those of a period lie together. No call lasts much longer
+/// than `FAILED`.
 fn ended_between(record: &Record, from: Duration, to: Duration) -> &[Sample] {
     let first = record.samples.partition_point(|sample| sample.ended < from);
     let end = record.samples.partition_point(|sample| sample.ended < to);

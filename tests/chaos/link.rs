@@ -1,4 +1,5 @@
-//! The network between a node and PostgreSQL: a TCP proxy that can fall silent, forget its connections, or lead elsewhere.
+//! The network between a node and PostgreSQL: a TCP proxy that can fall silent, forget its
+//! connections, or lead elsewhere.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
@@ -10,7 +11,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
-/// How long the server's end of a silenced connection stays open; in production its keepalive ends it.
+/// How long the server's end of a silenced connection stays open; in production its keepalive ends
+/// it.
 const LINGER: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Copy, Default)]

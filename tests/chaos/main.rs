@@ -1,5 +1,6 @@
-//! The fault campaign: three nodes behind `HAProxy`, PostgreSQL with a standby, clients that record all they are told, one fault
-//! after another; and a checker that compares the record with the database. `make chaos`, see CONTRIBUTING.md.
+//! The fault campaign: three nodes behind `HAProxy`, PostgreSQL with a standby, clients that record
+//! all they are told, one fault after another; and a checker that compares the record with the
+//! database. `make chaos`, see CONTRIBUTING.md.
 
 mod approver;
 mod calls;
@@ -81,12 +82,13 @@ fn main() -> anyhow::Result<ExitCode> {
     }
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     setrlimit(Resource::RLIMIT_NOFILE, most, most)?;
-    // One thread: other processes end with the thread that started them, and clients must leave room on a small machine.
+    // One thread: other processes end with the thread that started them, and clients must leave
+    // room on a small machine.
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let well = runtime.block_on(run(&options))?;
-    // What still waits for somebody need not be waited for.
+    // Tasks that still wait are abandoned.
     runtime.shutdown_background();
     Ok(if well {
         ExitCode::SUCCESS

@@ -192,7 +192,8 @@ pub async fn countersign(database_url: &str, arguments: &[&str]) -> anyhow::Resu
     Ok(String::from_utf8(done.stdout)?.trim().to_owned())
 }
 
-/// `HAProxy` with the configuration we ship, except that clients speak plain HTTP and the nodes are listed.
+/// `HAProxy` with the configuration we ship, except that clients speak plain HTTP and the nodes are
+/// listed.
 pub struct Balancer {
     pub port: u16,
     _process: Child,

@@ -4,7 +4,8 @@ use clap::Parser;
 
 use super::{failover, faults};
 
-/// Runs a cluster, breaks it in every way we know, and compares what clients were told with the database.
+/// Runs a cluster, breaks it in every way we know, and compares what clients were told with the
+/// database.
 #[derive(Parser, Clone)]
 #[command(name = "chaos")]
 #[expect(
@@ -39,7 +40,7 @@ pub struct Options {
     /// Keep the logs of nodes and servers in this directory.
     #[arg(long)]
     pub logs: Option<std::path::PathBuf>,
-    /// What `cargo bench` adds.
+    /// Added by `cargo bench`.
     #[arg(long, hide = true)]
     bench: bool,
 }

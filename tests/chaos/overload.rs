@@ -1,4 +1,5 @@
-//! Faults of the machine: too little processor for the nodes and their database, and a disk that stalls.
+//! Faults of the machine: too little processor for the nodes and their database, and a disk that
+//! stalls.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -132,7 +133,8 @@ pub async fn starve(cluster: &mut Cluster) -> anyhow::Result<Result<Target, Stri
     Ok(Ok(AFTER_OVERLOAD))
 }
 
-/// The primary's log of changes cannot be written; what was written before is read all the while. A remark says how that went.
+/// The primary's log of changes cannot be written; what was written before is read all the while. A
+/// remark says how that went.
 pub async fn stall_disk(
     cluster: &mut Cluster,
     crew: &Arc<Crew>,
@@ -167,7 +169,8 @@ fn accepted(crew: &Crew) -> Option<String> {
     record.request_id(number)
 }
 
-/// How long each read took. One that failed counts as long as clients wait at most; those that clients aborted do not count.
+/// How long each read took. One that failed counts as long as clients wait at most; those that
+/// clients aborted do not count.
 async fn read_all_the_while(crew: Arc<Crew>, request: String) -> Vec<Duration> {
     let end = Instant::now() + STALL;
     let mut reading = tokio::task::JoinSet::new();

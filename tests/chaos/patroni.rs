@@ -1,5 +1,5 @@
-//! Patroni from the distribution's packages: an agent for each server, the etcd in which they elect the primary, and `HAProxy`,
-//! which leads to whichever server is the primary.
+//! Patroni from the distribution's packages: an agent for each server, the etcd in which they elect
+//! the primary, and `HAProxy`, which leads to whichever server is the primary.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,8 @@ use super::programs::{Postgres, free_port, haproxy, is_installed, run, send, tex
 use super::server::{SETTINGS, Server};
 
 const PATIENCE: Duration = Duration::from_secs(90);
-/// Patroni's documentation asks for `loop_wait + 2 * retry_timeout <= ttl`, and its later versions for a `ttl` of at least 20 s.
+/// Patroni's documentation asks for `loop_wait + 2 * retry_timeout <= ttl`, and its later versions
+/// for a `ttl` of at least 20 s.
 const TIMES: &str = "ttl: 20, loop_wait: 5, retry_timeout: 5";
 
 pub struct Patroni {
@@ -72,7 +73,7 @@ impl Patroni {
             etcd: etcd(programs, directory, clients, peers)?,
             _proxy: haproxy(directory, "haproxy-postgres", &proxy, &[])?,
         };
-        // Whoever is first initialises the cluster.
+        // The first one initialises the cluster.
         patroni.agent_mut(0).start(programs)?;
         patroni.elects(&[0]).await?;
         patroni.agent_mut(1).start(programs)?;
@@ -129,7 +130,8 @@ impl Patroni {
         Ok(())
     }
 
-    /// Waits until one server follows, commits wait for it, and Patroni has noted that it may take over.
+    /// Waits until one server follows, commits wait for it, and Patroni has noted that it may take
+    /// over.
     async fn has_standby(&self) -> anyhow::Result<()> {
         let deadline = Instant::now() + PATIENCE;
         while !(self.says_yes(0, "sync").await || self.says_yes(1, "sync").await) {
@@ -159,7 +161,8 @@ impl Patroni {
         send(self.etcd.id(), signal);
     }
 
-    /// Starts what was killed, continues what was stopped, and waits until commits wait for a standby again.
+    /// Starts what was killed, continues what was stopped, and waits until commits wait for a
+    /// standby again.
     pub async fn repair(&mut self) -> anyhow::Result<()> {
         for number in [0, 1] {
             self.signal(number, Signal::SIGCONT);
@@ -172,7 +175,8 @@ impl Patroni {
         self.has_standby().await
     }
 
-    /// Has the standby take over from the primary, as an operator would. The command waits until that is done.
+    /// Has the standby take over from the primary, as an operator would. The command waits until
+    /// that is done.
     pub fn switch_over(&self, from: usize) -> anyhow::Result<Child> {
         let (from, to) = (self.agent(from), self.agent(1 - from));
         let log = File::options().create(true).append(true).open(&from.log)?;
@@ -293,8 +297,8 @@ impl Drop for Agent {
     }
 }
 
-/// With etcd's older protocol: over the newer one, Patroni up to 3.0.2 lets an agent that was stopped take the lead back from
-/// its successor, and what that one has acknowledged is lost.
+/// With etcd's older protocol: over the newer one, Patroni up to 3.0.2 lets an agent that was
+/// stopped take the lead back from its successor, and what that one has acknowledged is lost.
 fn etcd(programs: &Postgres, directory: &Path, clients: u16, peers: u16) -> anyhow::Result<Child> {
     let data = directory.join("etcd");
     programs.make_directory(&data)?;

@@ -1,5 +1,5 @@
-//! The self-test: violations planted into a copy of the record, or into the database within a transaction that is rolled
-//! back. The checker must find every one.
+//! The self-test: violations planted into a copy of the record, or into the database within a
+//! transaction that is rolled back. The checker must find every one.
 
 use std::time::Duration;
 
@@ -208,7 +208,7 @@ const IN_TRIAL: [(&str, TrialChange, Rule); 5] = [
     ),
 ];
 
-/// What an enforcer was told about the exchange that is tampered with.
+/// The decision that an enforcer was told about the exchange that is tampered with.
 struct Delivery {
     message: Uuid,
     decision: Decision,

@@ -75,7 +75,8 @@ impl Postgres {
     }
 }
 
-/// A command that is sent a signal when this process ends, however it ends. The thread that spawns it must be the main one.
+/// A command that is sent a signal when this process ends, however it ends. The thread that spawns
+/// it must be the main one.
 pub fn dying_with_us(signal: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", signal]);

@@ -1,4 +1,4 @@
-//! What every client was told, in the order in which it was told.
+//! Every answer and message that clients got, in their order.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -36,7 +36,8 @@ impl Party {
     }
 }
 
-/// What becomes of an exchange, unless a fault intervenes. The letter is part of its id, so that approvers know.
+/// The planned end of an exchange, unless a fault intervenes. The letter is part of its id, so that
+/// approvers know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// One approver id decides, possibly by two clients that disagree.
@@ -131,7 +132,6 @@ pub enum Fact {
 pub struct Exchange {
     pub kind: Kind,
     pub enforcer: u16,
-    /// Who must be asked.
     pub approvers: Vec<u16>,
     pub begun: Duration,
     /// When its enforcer knew how it ended.
@@ -184,7 +184,8 @@ pub struct Record {
     pub notified: Vec<(Duration, u16)>,
     /// Calls of the real commands.
     pub trials: Vec<CommandTrial>,
-    /// What no rule allows and is no matter of the database: an answer that should not be, a wait beyond the bound.
+    /// Violations that do not concern the database: an answer that should not be, a wait beyond the
+    /// bound.
     pub odd: Vec<(Duration, String)>,
 }
 
@@ -281,8 +282,8 @@ impl Book {
         self.lock().notified.push((at, approver));
     }
 
-    /// Exchanges that began before `time` and whose enforcers still do not know how they ended. Those that wait for a notification
-    /// may take longer.
+    /// Exchanges that began before `time` and whose enforcers still do not know how they ended.
+    /// Those that wait for a notification may take longer.
     pub fn unfinished(&self, time: Duration) -> Vec<usize> {
         let record = self.lock();
         let exchanges = record.exchanges.iter().enumerate();

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use super::check::Violation;
 
-/// What is known about one fault.
+/// The figures of one fault.
 #[derive(Default)]
 pub struct Line {
     pub fault: String,
     pub begun: Duration,
     pub exchanges: usize,
     pub errors: BTreeMap<String, usize>,
-    /// From the fault's end, or from its beginning where the target says so, until every entrance accepted again.
+    /// From the fault's end, or from its beginning where the target says so, until every entrance
+    /// accepted again.
     pub back: Option<Duration>,
     pub normal: Option<Duration>,
     /// The p99 of unrelated calls against that of the calm phase.

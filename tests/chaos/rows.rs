@@ -1,4 +1,4 @@
-//! What the database says in the end, by exchange.
+//! The final rows of the database, by exchange.
 
 use std::collections::HashMap;
 

@@ -143,7 +143,7 @@ impl Server {
         Ok(())
     }
 
-    /// Starts it and waits until it answers. What a crash left behind may stop it at first.
+    /// Starts it and waits until it answers. Remains of a crash may stop it at first.
     pub async fn start(&mut self) -> anyhow::Result<()> {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -253,7 +253,8 @@ fn mount_disk(programs: &Postgres, disk: &Path) -> anyhow::Result<()> {
 impl Drop for Server {
     /// The directory cannot be removed while something is mounted in it.
     fn drop(&mut self) {
-        // A file system that is frozen keeps everyone waiting who writes to it, and cannot be unmounted.
+        // A file system that is frozen keeps everyone waiting who writes to it, and cannot be
+        // unmounted.
         drop(self.freeze_disk(false));
         if let Some(disk) = self.disk.as_deref().and_then(Path::to_str) {
             drop(run("umount", &["--lazy", disk]));

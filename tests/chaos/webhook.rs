@@ -1,4 +1,5 @@
-//! An approver who has no channel: it looks into its inbox when its webhook is called, as a person does whose phone rings.
+//! An approver who has no channel: it looks into its inbox when its webhook is called, as a person
+//! does whose phone rings.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is pushed arrives, whichever node is there, and a channel that is none is refused.
+//! Pushed messages arrive through any node, and an invalid channel is refused.
 
 use countersign::client::approver::Approver;
 use countersign::client::{ChannelRole, GatewayClient};

@@ -55,8 +55,8 @@ async fn a_second_device_is_endorsed_decides_and_is_revoked() {
         "each trusts the other"
     );
 
-    // The enforcer knows the laptop alone, and learns of the phone by the laptop's statement. The phone knows the enforcer's
-    // key by the laptop's introduction.
+    // The enforcer knows the laptop alone, and learns of the phone by the laptop's statement. The
+    // phone knows the enforcer's key by the laptop's introduction.
     laptop.share_enforcers().await.unwrap();
     let asked = ask(enforcer, question(command(&["git", "push"])), &phone).await;
     let (on_laptop, on_phone) = (asked.item(&laptop).await, asked.item(&phone).await);
@@ -73,7 +73,7 @@ async fn a_second_device_is_endorsed_decides_and_is_revoked() {
     let (enforcer, outcome) = asked.end().await;
     assert_eq!(outcome.unwrap().approval.device, phone.device_id());
 
-    // Whoever knows the laptop alone can verify it, by the statements in the record.
+    // A verifier that knows the laptop alone can verify it, by the statements in the record.
     let read = DecisionRecord::parse(record.to_text().unwrap().as_bytes()).unwrap();
     let own = vec![laptop.bundle().clone()];
     let (tenant, id) = (world.cluster.tenant.clone(), laptop.id().clone());

@@ -1,4 +1,4 @@
-//! What is permitted beyond one request: used as far as it goes, and never further.
+//! Grants beyond one request: used as far as they go, and never further.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -475,7 +475,7 @@ async fn a_file_that_cannot_be_trusted_permits_nothing_and_is_named() {
     assert_eq!(scene.uses(&push).await.unwrap(), None);
     scene.enforcer.delete_all_grants().unwrap();
     assert_eq!(scene.uses(&push).await.unwrap(), None);
-    // A use that cannot be logged is none.
+    // A use that cannot be logged is refused.
     scene.store(&whole);
     modes(0o600);
     std::fs::create_dir(scene.beside("grants.log")).unwrap();

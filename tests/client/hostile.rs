@@ -1,4 +1,5 @@
-//! A gateway that changes what it carries. Nothing of it can be approved, and nothing reaches the terminal raw.
+//! A gateway that changes what it carries. Nothing of it can be approved, and nothing reaches the
+//! terminal raw.
 
 use countersign::client::ClientError;
 use countersign::protocol::decision::Verdict;
@@ -116,7 +117,7 @@ async fn an_item_that_was_changed_on_the_way_cannot_be_approved() {
             "{what}: {refused}"
         );
     }
-    // What the gateway says beside it changes nothing.
+    // The gateway's words beside it change nothing.
     let liar = lying_inbox(&node, |item| {
         item["body"]["enforcerLabel"] = "your bank".into();
         item["body"]["metadata"] = json!({ "x": 1 });

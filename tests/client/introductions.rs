@@ -1,5 +1,5 @@
-//! Devices of one approver tell each other the keys of enforcers. One that was never paired opens requests; what disagrees, was
-//! ended or changed is not taken over silently.
+//! Devices of one approver tell each other the keys of enforcers. One that was never paired opens
+//! requests; what disagrees, was ended or changed is not taken over silently.
 
 use std::time::Duration;
 
@@ -86,7 +86,8 @@ async fn a_further_device_opens_and_decides_without_pairing() {
     assert_eq!(introducer.id, laptop.device_id().to_string());
     assert_eq!(introducer.name.as_deref(), Some("laptop"));
 
-    // The first device is lost: what it introduced stays, and says so; others still learn of it by the second.
+    // The first device is lost: what it introduced stays, and says so; others still learn of it by
+    // the second.
     phone.revoke_device(laptop.device_id()).await.unwrap();
     let tablet = added(&world, &phone, "tablet").await;
     world.cluster.pass(A_MINUTE);
@@ -187,7 +188,7 @@ async fn what_was_ended_on_a_device_comes_back_only_with_a_new_pairing() {
     assert!(phone.unpair("bot").await.unwrap());
     let pairings = client.get("/v1/pairings").await.expect(200).json();
     assert_eq!(pairings["items"], json!([]), "for the enforcer too");
-    // What the laptop still knows, it cannot publish any more, whether it tries or not.
+    // The laptop still knows the pairing, and can no longer publish it.
     laptop.share_enforcers().await.unwrap();
     let listed = client.get(&path).await.expect(200).json();
     assert_eq!(listed["introductions"], json!([]));

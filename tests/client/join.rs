@@ -1,4 +1,5 @@
-//! Joining with an invitation: the profile is written before anything else, and nothing that it has is lost.
+//! Joining with an invitation: the profile is written before anything else, and nothing that it has
+//! is lost.
 
 use std::time::Duration;
 

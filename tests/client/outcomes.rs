@@ -1,4 +1,5 @@
-//! What became of a decision, by the word of the enforcer: signed with the key that its sealed request names.
+//! The outcome of a decision, by the word of the enforcer: signed with the key that its sealed
+//! request names.
 
 use std::time::Duration;
 

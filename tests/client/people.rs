@@ -117,7 +117,8 @@ impl World {
     }
 }
 
-/// An address that refuses connections as long as the socket is kept: it is bound, and does not listen.
+/// An address that refuses connections as long as the socket is kept: it is bound, and does not
+/// listen.
 pub fn refusing() -> (socket2::Socket, String) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     let any: std::net::SocketAddr = "127.0.0.1:0".parse().unwrap();
@@ -222,7 +223,7 @@ impl Asking {
         self.waiting.abort();
     }
 
-    /// What the enforcer got.
+    /// The enforcer's result.
     pub async fn end(self) -> (Enforcer, Result<AcceptedApproval, ApprovalDenial>) {
         let ended = tokio::time::timeout(PATIENCE, self.waiting).await;
         ended.expect("a decision").unwrap()

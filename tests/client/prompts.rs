@@ -1,4 +1,5 @@
-//! Prompts from an approver's device to the agent: authentic, once, and to the session they are for. The gateway may lie.
+//! Prompts from an approver's device to the agent: authentic, once, and to the session they are
+//! for. The gateway may lie.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -151,7 +152,7 @@ async fn what_no_pinned_device_encrypted_is_rejected_and_never_shown() {
     });
     open["promptHash"] = json!(hash_of(&open.to_string(), "promptHash"));
     admin.post("/v1/prompt", &open).await.expect(202);
-    // Of a pinned approver, but open: whoever has her credential could write it.
+    // Of a pinned approver, but open: anyone with her credential could write it.
     let mut by_alice = open.clone();
     by_alice["requestId"] = json!(request_id());
     by_alice.as_object_mut().unwrap().remove("promptHash");

@@ -1,4 +1,4 @@
-//! What an enforcer reports of its agent's session.
+//! An enforcer's reports of its agent's session.
 
 use countersign::protocol::id::SessionId;
 use countersign::protocol::session::{EndReason, SessionState};

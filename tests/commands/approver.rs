@@ -1,4 +1,5 @@
-//! The approver's commands as processes: what they print, for people and for programs, and how they end.
+//! The approver's commands as processes: what they print, for people and for programs, and how they
+//! end.
 
 mod notifications;
 mod passphrase;
@@ -131,7 +132,8 @@ async fn an_inbox_is_listed_shown_approved_saved_and_verified() {
     let mode = std::fs::metadata(file).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600, "it has the artifact in plain");
 
-    // Its own device, the enforcer that pinned it, and whoever is told the id trust it; a stranger does not.
+    // Its own device, the enforcer that pinned it, and a device that is told the id trust it; a
+    // stranger does not.
     let verified = run(&world, "laptop", &["verify", file]).expect(0).out;
     assert!(
         verified.contains("approved by alice on laptop"),

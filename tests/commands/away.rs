@@ -1,4 +1,5 @@
-//! A gateway that is away: it is said at once, tried until the time-out, and asked when it comes back.
+//! A gateway that is away: it is said at once, tried until the time-out, and asked when it comes
+//! back.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
@@ -130,7 +131,8 @@ async fn a_time_out_is_exact_while_the_gateway_is_silent() {
         let output = blocking(move || child.wait_with_output().unwrap()).await;
         let took = begun.elapsed();
         assert_eq!(output.status.code(), Some(77));
-        // A busy machine may start and end a process late; an overrun of the last call would be five seconds.
+        // A busy machine may start and end a process late; an overrun of the last call would be
+        // five seconds.
         let bounds = Duration::from_secs(5)..Duration::from_secs(10);
         assert!(bounds.contains(&took), "{took:?}");
     }

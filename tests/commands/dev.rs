@@ -84,7 +84,8 @@ async fn dev_runs_a_cluster_that_survives_a_killed_node_and_leaves_nothing_behin
         );
     }
     assert!(printed.contains("curl "));
-    // What to do comes first: a link for a browser, an agent that asks, and the same in a terminal.
+    // The next steps come first: a link for a browser, an agent that asks, and the same in a
+    // terminal.
     let invitation = ready["invitation"].as_str().unwrap();
     let steps = printed.split("Try it:\n").nth(1).unwrap();
     let steps = steps.split("\n  nodes ").next().unwrap();

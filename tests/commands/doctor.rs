@@ -1,4 +1,5 @@
-//! `countersign doctor` as a process: what it finds, what it says to do, and that no gateway or file makes it fail.
+//! `countersign doctor` as a process: what it finds, what it says to do, and that no gateway or
+//! file makes it fail.
 
 mod configuration;
 mod gateways;

@@ -1,4 +1,5 @@
-//! The first five minutes of the README, exactly as printed: a gateway, an approver's terminal, an agent's terminal.
+//! The first five minutes of the README, exactly as printed: a gateway, an approver's terminal, an
+//! agent's terminal.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! `guard`: an enforcer of another user, that hooks, `run` and `mcp` ask through. Here it is the same user, whose files are elsewhere.
+//! `guard`: an enforcer of another user, that hooks, `run` and `mcp` ask through. Here it is the
+//! same user, whose files are elsewhere.
 
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,4 +1,5 @@
-//! `countersign install` as a process, in a home of its own: what it writes, what it leaves alone, and when it refuses.
+//! `countersign install` as a process, in a home of its own: what it writes, what it leaves alone,
+//! and when it refuses.
 
 mod guard;
 mod home;

@@ -1,4 +1,5 @@
-//! `countersign page` writes the page for any host of static files, says how to serve it, and whether a host does.
+//! `countersign page` writes the page for any host of static files, says how to serve it, and
+//! whether a host does.
 
 use std::collections::BTreeSet;
 use std::path::Path;

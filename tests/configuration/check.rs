@@ -1,4 +1,5 @@
-//! `countersign check` finds what would keep a node from working, says what to do, and goes on to the next.
+//! `countersign check` finds what would keep a node from working, says what to do, and goes on to
+//! the next.
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -12,7 +13,7 @@ use crate::support::process::{countersign, run};
 use crate::support::tls::Authority;
 use crate::support::with;
 
-/// What `check --json` says, by check.
+/// The findings of `check --json`, by check.
 fn findings(command: &mut Command) -> (bool, Value) {
     let output = command.args(["check", "--json"]).output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -152,7 +153,7 @@ async fn each_thing_that_is_wrong_is_found_with_a_remedy_and_hides_no_other() {
     for check in ["configuration", "database"] {
         assert_eq!(found[check]["status"], "ok", "{found}");
     }
-    // What is no harm when it is asked for.
+    // Settings that do no harm if they are deliberate.
     let (_, found) = findings(
         node()
             .env("COUNTERSIGN_WAKE__MODE", "poll")

@@ -20,7 +20,8 @@ async fn faults_are_judged_in_their_order() {
         body["artifactHash"] = json!(OTHER_HASH);
         body
     };
-    // Shape before everything; then its own end; then the signature, though the exchange does not exist.
+    // Shape before everything; then its own end; then the signature, though the exchange does not
+    // exist.
     let keys = "/platform/v1/approvers/carol/keys/key-1";
     let registered = json!({ "publicKey": public_key(&key) });
     admin.put(keys, &registered).await.expect(200);
@@ -61,7 +62,8 @@ async fn faults_are_judged_in_their_order() {
     admin.post(&cancel, &json!({})).await.expect(200);
     not_found(&cancelled, &approver).await;
 
-    // Decided, and past its end, and about another artifact: decided comes first, to everyone who was asked.
+    // Decided, and past its end, and about another artifact: decided comes first, to everyone who
+    // was asked.
     let request = request_id();
     let life = Duration::from_secs(60);
     enforcer

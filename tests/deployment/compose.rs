@@ -1,11 +1,13 @@
-//! The compose file starts on small machines, with few open files allowed, and leaves nothing behind.
+//! The compose file starts on small machines, with few open files allowed, and leaves nothing
+//! behind.
 
 use countersign::config::Config;
 use serde_json::{Map, Value};
 
 use super::read;
 
-/// The compose file as it is without variables in the environment: anchors resolved, defaults filled in.
+/// The compose file as it is without variables in the environment: anchors resolved, defaults
+/// filled in.
 pub fn compose() -> Value {
     let text = read("docker-compose.yml");
     let mut filled = String::new();
@@ -26,7 +28,7 @@ pub fn services() -> Map<String, Value> {
     services.as_object().unwrap().clone()
 }
 
-/// What a service mounts: where from, if that has a name, and where to.
+/// A service's mounts: where from, if that has a name, and where to.
 pub fn mounts(service: &Value) -> Vec<(String, String)> {
     let volumes = service["volumes"].as_array();
     let mounts = volumes.into_iter().flatten().map(|volume| {
@@ -54,7 +56,8 @@ fn a_machine_with_one_processor_suffices() {
     }
 }
 
-/// A daemon's own limit may be 1024. `HAProxy` ends where it gets fewer than it needs, and would be started again and again.
+/// A daemon's own limit may be 1024. `HAProxy` ends where it gets fewer than it needs, and would be
+/// started again and again.
 #[test]
 fn open_files_suffice_for_the_clients() {
     let services = services();
@@ -71,7 +74,8 @@ fn open_files_suffice_for_the_clients() {
     assert!(files("gateway") >= most + 1_000);
 }
 
-/// An image's own volumes are anonymous, and `down` leaves them behind, unless something else is mounted there.
+/// An image's own volumes are anonymous, and `down` leaves them behind, unless something else is
+/// mounted there.
 #[test]
 fn no_container_leaves_a_volume_behind() {
     let declared = [
@@ -91,7 +95,8 @@ fn no_container_leaves_a_volume_behind() {
     assert_eq!(seen, 5, "postgres, roles, grants, prometheus, jaeger");
 }
 
-/// Docker gives out addresses from the range alone, so no node can have the balancer's before it has started.
+/// Docker gives out addresses from the range alone, so no node can have the balancer's before it
+/// has started.
 #[test]
 fn the_balancers_address_is_given_to_nobody_else() {
     let compose = compose();

@@ -1,4 +1,5 @@
-//! What a release is made of: images pinned by digest, actions by commit, as few rights as possible, signatures over digests.
+//! The parts of a release: images pinned by digest, actions by commit, as few rights as possible,
+//! signatures over digests.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
@@ -142,7 +143,7 @@ fn a_release_has_no_more_rights_than_it_needs() {
     // A tag of a version, and nothing that a stranger can cause.
     let tag = json!({ "push": { "tags": ["v[0-9]+.[0-9]+.[0-9]+"] } });
     assert_eq!(workflow["on"], tag);
-    // What a step runs finds no token in the checkout.
+    // Commands of a step find no token in the checkout.
     for (name, job) in jobs {
         let steps = job["steps"].as_array().unwrap();
         let uses = |step: &&Value, action| {
@@ -170,8 +171,8 @@ fn actions_are_pinned_by_commit() {
         assert!(version.starts_with(|c: char| c.is_ascii_digit()), "{pin}");
         actions += 1;
     }
-    // All of them, however they are written; and what comes from outside is passed in the environment, never pasted into a
-    // script.
+    // All of them, however they are written; and what comes from outside is passed in the
+    // environment, never pasted into a script.
     let mut used = 0;
     for name in names {
         for job in workflow(name)["jobs"].as_object().unwrap().values() {
@@ -285,7 +286,8 @@ fn a_release_is_checked_first_then_signed_by_its_digest() {
     assert!(publish[position("gh release create")].contains(" --verify-tag "));
 }
 
-/// The list of dependencies is in the binary, and the same build without the tests' and `dev`'s is what the bill lists.
+/// The list of dependencies is in the binary, and the same build without the tests' and `dev`'s is
+/// what the bill lists.
 #[test]
 fn the_image_is_built_with_its_list_of_dependencies() {
     let image = read("deploy/Dockerfile");

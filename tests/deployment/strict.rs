@@ -1,4 +1,4 @@
-//! What we ship is set up strictly: whoever wants less says so.
+//! Our deployments are strict by default: an operator who wants less says so.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Who may add, revoke and read devices.
+//! Access to devices: adding, revoking and reading them.
 
 use countersign::store::credential::RoleName;
 use reqwest::Method;

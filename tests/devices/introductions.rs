@@ -72,7 +72,8 @@ async fn an_introduction_is_kept_replaced_by_a_newer_one_and_listed_byte_for_byt
         format!("{{\"approverId\":\"alice\",\"introductions\":[{odd}]}}")
     );
 
-    // Another device's stands beside it. An older one of the same device changes nothing, a newer one replaces it.
+    // Another device's stands beside it. An older one of the same device changes nothing, a newer
+    // one replaces it.
     let by_laptop = owner.introduce(&laptop, "bot", &first, &at);
     post(owner, client, &by_laptop).await.expect(201);
     let older = owner.introduce(&phone, "bot", &key(), &in_time(-60));
@@ -84,7 +85,7 @@ async fn an_introduction_is_kept_replaced_by_a_newer_one_and_listed_byte_for_byt
     assert_eq!(list.len(), 2);
     let newer: Value = serde_json::from_str(&newer).unwrap();
     assert!(list.contains(&newer.to_string()), "{list:?}");
-    // What was replaced does not come back.
+    // A replaced introduction does not come back.
     post(owner, client, &text).await.expect(200);
     assert_eq!(listed(&scene).await, list);
 
@@ -379,7 +380,7 @@ async fn of_two_at_once_the_newer_one_stands_and_their_number_is_bounded() {
         MAX_INTRODUCTIONS,
     );
     scene.cluster.database.run(&fill).await;
-    // What stands can still be replaced; nothing is added.
+    // An existing introduction can still be replaced; nothing is added.
     pair(&scene, "late").await;
     let late = owner.introduce(&phone, "late", &key(), &now());
     let refused = post(owner, client, &late).await;

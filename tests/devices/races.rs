@@ -91,7 +91,7 @@ async fn a_signer_that_is_revoked_while_its_statement_is_written_adds_nothing() 
     let phone = owner.first(client, "phone").await;
     let new = Device::new("new");
     let add = owner.add(&phone, &new);
-    // Judged, but the signer's key is locked by whoever revokes it.
+    // Judged, but the signer's key is locked by its revocation.
     let revoke = "update signing_keys set revoked_at = clock_timestamp()";
     let mut revoking = scene.cluster.database.holding(revoke).await;
     let (answer, ()) = tokio::join!(scene.post(&add), async {

@@ -87,7 +87,7 @@ async fn statements_that_do_not_verify_are_refused_and_change_nothing() {
             "SIGNATURE_INVALID",
             "/possession",
         ),
-        // What was signed is something else.
+        // The signature covers something else.
         (
             set("/statement/at", &json!(crate::support::in_time(1))),
             403,

@@ -34,7 +34,7 @@ async fn after_a_reset_the_next_device_is_the_first_and_no_enforcer_trusts_it_ye
     for _ in 0..2 {
         assert_eq!(scene.admin.delete(&owner.path()).await.expect(204).text, "");
     }
-    // What is gone does not come back, whichever way it is said.
+    // A removed device does not come back, in any way.
     scene.post(&first).await.expect(200);
     let answer = scene.post(&owner.add(&phone, &phone)).await;
     answer.refused(403, "KEY_REVOKED");
@@ -152,7 +152,7 @@ async fn what_somebody_edits_in_the_database_makes_no_enforcer_trust_a_device() 
     database.run("delete from signing_keys").await;
     let answer = scene.post(&owner.add(&phone, &Device::new("new"))).await;
     answer.refused_at(403, "KEY_REVOKED", "/statement/by");
-    // What cannot be read is a fault, and adds nothing.
+    // An unreadable record is a fault, and adds nothing.
     database
         .run("update device_statements set device_id = 'x' where position = 2")
         .await;

@@ -1,4 +1,5 @@
-//! A network that drops packets without a word: connections to PostgreSQL that nobody answers on, and nobody closes.
+//! A network that drops packets without a word: connections to PostgreSQL that nobody answers on,
+//! and nobody closes.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -15,11 +16,12 @@ use crate::support::{
     Answer, Approver, Client, Cluster, Enforcer, compact, request_id, sealed, until,
 };
 
-/// How long anything may take that goes on in spite of the silence. Many times what it should take; without an end to the
-/// wait for an answer it would be forever.
+/// How long anything may take that goes on in spite of the silence. Many times what it should take;
+/// without an end to the wait for an answer it would be forever.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Nodes that reach PostgreSQL through a proxy, also to listen, and give up on a statement after a second.
+/// Nodes that reach PostgreSQL through a proxy, also to listen, and give up on a statement after a
+/// second.
 async fn scene(nodes: usize) -> (Cluster, Proxy) {
     let database = Database::create().await;
     let proxy = Proxy::start(&database.url).await;
@@ -31,8 +33,8 @@ async fn scene(nodes: usize) -> (Cluster, Proxy) {
     (cluster, proxy)
 }
 
-/// Calls as a client should: a 503 is to be tried again. The row may be locked, until the server ends the transaction of a
-/// connection that it does not know to be silent.
+/// Calls as a client should: a 503 is to be tried again. The row may be locked, until the server
+/// ends the transaction of a connection that it does not know to be silent.
 async fn retried(call: impl AsyncFn() -> Answer) -> Answer {
     let begun = Instant::now();
     loop {
@@ -210,8 +212,8 @@ async fn a_network_that_drops_everything_means_503_in_time_and_soon_afterwards_a
     };
     let health = async {
         becomes_ready(&client, 503).await;
-        // Everyone who asks is answered within a second, also those who ask at the same time; the slowest of them later, if
-        // the machine is busy.
+        // Everyone who asks is answered within a second, also those who ask at the same time; the
+        // slowest of them later, if the machine is busy.
         let mut times = Vec::new();
         for _ in 0..4 {
             for (status, took) in join_all((0..5).map(|_| timed(&client))).await {
@@ -235,7 +237,7 @@ async fn a_network_that_drops_everything_means_503_in_time_and_soon_afterwards_a
     assert_eq!(approver.inbox_ids().await, [request]);
 }
 
-/// What `/readyz` says, and how long it took to say so.
+/// The answer of `/readyz`, and how long it took.
 async fn timed(client: &Client) -> (u16, Duration) {
     let asked = Instant::now();
     let status = client.get("/readyz").await.status;

@@ -1,4 +1,5 @@
-//! Connections that lead to a server without writes. Nobody terminates them: a node must leave such a server by itself.
+//! Connections that lead to a server without writes. Nobody terminates them: a node must leave such
+//! a server by itself.
 
 use std::time::Duration;
 

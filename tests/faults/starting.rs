@@ -1,4 +1,5 @@
-//! Nodes that start while PostgreSQL is away: they stay up, and join when it is back. What waiting does not mend ends them.
+//! Nodes that start while PostgreSQL is away: they stay up, and join when it is back. An error that
+//! waiting does not mend ends them.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! What is checked of arbitrary bundles and ciphertexts: each reading ends, never panics, has one spelling, and nothing that
-//! was not made with the keys is ever opened, followed or accepted.
+//! Checks of arbitrary bundles and ciphertexts: each reading ends, never panics, has one spelling,
+//! and nothing that was not made with the keys is ever opened, followed or accepted.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -51,7 +51,8 @@ fn id<T: TextId>(text: &str) -> T {
     T::parse(text).expect("an id")
 }
 
-/// Ciphertexts, statements, decisions and plaintexts. The keys are used nowhere else, so nothing may pass.
+/// Ciphertexts, statements, decisions and plaintexts. The keys are used nowhere else, so nothing
+/// may pass.
 pub fn ciphertext(data: &[u8]) {
     if let Ok(artifact) = PlainArtifact::parse(data) {
         assert_eq!(artifact.text().as_bytes(), data);

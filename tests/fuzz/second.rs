@@ -1,5 +1,5 @@
-//! A second reading of JSON and its canonical form, written to be obviously right rather than fast: what ours is compared
-//! with. It takes more than ours does, and trusts that ours refused it.
+//! A second reading of JSON and its canonical form, written to be obviously right rather than fast:
+//! what ours is compared with. It takes more than ours does, and trusts that ours refused it.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -170,7 +170,8 @@ fn even_of_two(digits: String, number: f64) -> String {
         .map_or(digits, |lower| (lower + lower % 2).to_string())
 }
 
-/// A number as ECMAScript prints it (`Number::toString`), from the shortest digits that read back as it.
+/// A number as ECMAScript prints it (`Number::toString`), from the shortest digits that read back
+/// as it.
 fn ecmascript(number: f64) -> String {
     if number == 0.0 {
         return "0".to_owned();

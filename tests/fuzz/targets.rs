@@ -1,5 +1,5 @@
-//! What is checked of arbitrary bytes: each reading ends, never panics, and what it accepts means one thing only. Run by the
-//! fuzzer on whatever it finds, and by the tests on the corpus that it left behind.
+//! Checks of arbitrary bytes: each reading ends, never panics, and accepts only texts with one
+//! meaning. The fuzzer runs them on its inputs, and the tests on the corpus that it left behind.
 
 #[path = "second.rs"]
 mod second;
@@ -32,7 +32,8 @@ pub fn strict_json(data: &[u8]) {
             );
             let is_text = std::str::from_utf8(data).is_ok();
             assert_eq!(is_text, error.reason != JsonProblem::NotUtf8);
-            // What breaks the grammar for us breaks it for others; what we refuse beyond that is our own strictness.
+            // A text that breaks the grammar for us breaks it for others; further refusals are our
+            // own strictness.
             if grammar {
                 let other = serde_json::from_slice::<serde::de::IgnoredAny>(data);
                 assert!(other.is_err(), "refused as {:?}", error.reason);
@@ -46,7 +47,8 @@ pub fn strict_json(data: &[u8]) {
     assert_eq!(own, second::canonical(&second));
     assert!(text.contains(node.raw), "its source is its source");
     sources(&node);
-    // The canonical form is canonical, where it can be read again at all (a large float prints as an integer).
+    // The canonical form is canonical, where it can be read again at all (a large float prints as
+    // an integer).
     if let Ok(again) = json::parse(own.as_bytes()) {
         assert_eq!(canonical(&again), own);
     }
@@ -134,7 +136,6 @@ pub fn frames(data: &[u8]) {
             };
             match artifact::parse(envelope, &rules) {
                 Ok(submission) => {
-                    // What is stored is JSON, and says nothing of the way.
                     let stored = json::parse(submission.stored.as_bytes()).expect("JSON");
                     assert!(stored.as_object().is_some());
                 }
@@ -164,7 +165,7 @@ pub fn frames(data: &[u8]) {
     refusals.iter().for_each(pointed);
 }
 
-/// Cursors: a damaged one is none, and a good one says where it was.
+/// Cursors: a damaged one is refused, and a good one says where it was.
 pub fn cursor(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else {
         return;
@@ -174,7 +175,7 @@ pub fn cursor(data: &[u8]) {
         assert_eq!(cursor::decode("listing", &again), Some(position.clone()));
         assert_eq!(cursor::decode("another", &again), None);
     }
-    // Whatever an id holds, short of control characters, comes back.
+    // Any id without control characters comes back.
     if !text.chars().any(char::is_control) {
         let position = PagePosition {
             at: time::OffsetDateTime::UNIX_EPOCH,
@@ -200,7 +201,8 @@ pub fn pairing_code(data: &[u8]) {
     }
 }
 
-/// Credentials as they are presented, and what an issuer publishes: taken apart or refused, never more than was there.
+/// Credentials as they are presented, and what an issuer publishes: taken apart or refused, never
+/// more than was there.
 pub fn credential(data: &[u8]) {
     let _keys = token::KeySet::parse(data);
     let Ok(text) = std::str::from_utf8(data) else {

@@ -1,5 +1,5 @@
-//! What a question costs does not grow with what it is not about: a tenant and a time are found by an index, through the
-//! views and behind row-level security.
+//! The cost of a question does not grow with unrelated rows: a tenant and a time are found by an
+//! index, through the views and behind row-level security.
 
 use serde_json::Value;
 
@@ -65,7 +65,8 @@ async fn no_question_reads_what_it_is_not_about() {
         assert!(!scans.is_empty(), "{heading}");
         for scan in scans {
             assert_ne!(scan["Node Type"], "Seq Scan", "{heading}: {plan:#}");
-            // A tenant has 6,000 exchanges: thirty days of them are 600, forty-five 900, ninety 1,800.
+            // A tenant has 6,000 exchanges: thirty days of them are 600, forty-five 900, ninety
+            // 1,800.
             let count = |member: &str| scan[member].as_f64().unwrap_or_default();
             let once = count("Actual Rows") + count("Rows Removed by Filter");
             assert!(once <= 2_000.0, "{heading} reads {once}: {plan:#}");

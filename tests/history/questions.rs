@@ -1,5 +1,5 @@
-//! `docs/history.md` is correct: its columns are those of the catalogue, and each of its queries, run as the reader, returns
-//! what happened.
+//! `docs/history.md` is correct: its columns are those of the catalogue, and each of its queries,
+//! run as the reader, returns what happened.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ pub fn questions() -> BTreeMap<&'static str, &'static str> {
     questions
 }
 
-/// What a question brings, row by row, with times and numbers in whole seconds.
+/// The rows of a question, with times and numbers in whole seconds.
 async fn ask(reader: &mut PgConnection, sql: &str, tenant: &str, request: &str) -> Vec<Value> {
     let sql = sql
         .replace(":'tenant'", &format!("'{tenant}'"))
@@ -85,7 +85,7 @@ fn pick(rows: &[Value], members: &str) -> Value {
     rows.iter().map(row).collect()
 }
 
-/// What was done, by a name for each.
+/// Past exchanges, each by a name.
 struct Past {
     cluster: Cluster,
     roles: Roles,
@@ -165,7 +165,8 @@ async fn past() -> Past {
 }
 
 impl Past {
-    /// Moves an exchange back: accepted so many minutes ago, decided so many seconds later, delivered after as many again.
+    /// Moves an exchange back: accepted so many minutes ago, decided so many seconds later,
+    /// delivered after as many again.
     async fn moved(&self, name: &str, minutes: u32, seconds: u32) {
         let request = &self.requests[name];
         let sql = format!(

@@ -1,4 +1,5 @@
-//! Whatever goes wrong, the agent is told no: by the exit status, on standard output, and on standard error.
+//! On any failure, the agent is told no: by the exit status, on standard output, and on standard
+//! error.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -49,7 +50,7 @@ async fn without_a_gateway_the_answer_is_no() {
         .hook(Agent::Claude, &["--timeout", "3s"], &scene.bash("make"))
         .await;
     ran.is_denied(Agent::Claude, "cannot be reached");
-    // What nobody needs to be asked about does not need one.
+    // A call that needs no approval needs no gateway.
     let read = scene.claude("Read", &json!({ "file_path": "a" }));
     let ran = scene.hook(Agent::Claude, &[], &read).await;
     assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (0, "", ""));

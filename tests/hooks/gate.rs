@@ -1,4 +1,4 @@
-//! What is asked, what the approver sees, and what the agent is told.
+//! The question, the approver's view of it, and the agent's answer.
 
 use countersign::agent::Agent;
 use countersign::client::enforcer::Enforcer;

@@ -34,7 +34,8 @@ async fn links_are_followed_before_and_after_the_parent_directories() {
     for path in ["l/f", "l/../e/f", "other/../x"] {
         let ran = scene.hook(Agent::Claude, &[], &read(path)).await;
         let is = (ran.code, ran.out.as_str(), ran.err.as_str());
-        // The second one is another file for whoever takes out `..` first, but in the project.
+        // The second one is another file for a reader that takes out `..` first, but in the
+        // project.
         assert_eq!(is, (0, "", ""), "{path}");
     }
     for path in [

@@ -146,7 +146,7 @@ impl Scene {
         self.alice.find("").await.unwrap().remove(0)
     }
 
-    /// Decides the only request, once it is there. What the approver saw of it.
+    /// Decides the only request, once it is there. Returns it as the approver saw it.
     pub async fn decide(&self, choice: &ApproverChoice) -> Value {
         let item = self.item().await;
         self.alice.decide(&item, choice).await.unwrap();

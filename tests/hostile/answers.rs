@@ -10,7 +10,8 @@ const KINDS: [(Route, u16); 3] = [
     (Route::Submit, 202),
     (Route::Wait, 200),
 ];
-/// Long enough for the step that is lied about to be reached, also by many at once on a busy machine.
+/// Long enough for the step that is lied about to be reached, also by many at once on a busy
+/// machine.
 const SOON: Duration = Duration::from_secs(8);
 
 fn invented(route: Route, reply: Reply) -> Lie {

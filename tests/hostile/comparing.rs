@@ -1,4 +1,5 @@
-//! Pairing by typed code with a gateway in the middle that replaces both bundles: the digits differ, and "no" pins nothing.
+//! Pairing by typed code with a gateway in the middle that replaces both bundles: the digits
+//! differ, and "no" pins nothing.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;

@@ -1,4 +1,5 @@
-//! Somebody who edits the gateway's database: no enforcer acts on it, and no device is deceived by it.
+//! Somebody who edits the gateway's database: no enforcer acts on it, and no device is deceived by
+//! it.
 
 use std::fmt::Write as _;
 use std::time::Duration;

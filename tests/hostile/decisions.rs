@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::meddler::{Content, Lie};
 use super::scene::{Case, SIGNATURE, Scene, UNKNOWN};
 
-/// Every member of a signed decision, with another value that it could have, and what an enforcer says to that.
+/// Every member of a signed decision, with another value that it could have, and what an enforcer
+/// says to that.
 fn members(scene: &Scene) -> Vec<(&'static str, Value, &'static str)> {
     vec![
         ("requestId", json!("01J2V8V3K6B2Z9X6G1V7Y2QK8H"), SIGNATURE),
@@ -162,7 +163,7 @@ async fn what_is_not_one_strict_envelope_around_a_decision_is_no_decision() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_envelope_says_beside_the_decision_changes_nothing() {
     let scene = Scene::start().await;
-    // Whatever the envelope claims, the rejection inside it stands.
+    // The rejection inside stands against any claim of the envelope.
     for (name, value) in [
         ("requestId", json!("01J2V8V3K6B2Z9X6G1V7Y2QK8H")),
         ("trace", json!({ "verified": true, "decision": "approve" })),

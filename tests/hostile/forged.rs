@@ -1,4 +1,5 @@
-//! Decisions that somebody signed, only not this device about this request now: replayed, forged, late.
+//! Decisions that somebody signed, only not this device about this request now: replayed, forged,
+//! late.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -130,7 +131,6 @@ async fn only_a_device_in_force_decides() {
     scene.program_denied(case).await;
 }
 
-/// What the laptop itself signs, but not about this.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_device_signed_about_something_else_is_not_taken_for_this() {
     let scene = Scene::start().await;

@@ -1,5 +1,5 @@
-//! Introductions that are swapped, invented, old, foreign or withheld: a device pins no enforcer by them, and approves nothing that
-//! came from one.
+//! Introductions that are swapped, invented, old, foreign or withheld: a device pins no enforcer by
+//! them, and approves nothing that came from one.
 
 use std::sync::{Arc, Mutex};
 
@@ -28,7 +28,7 @@ fn key() -> EncryptionKey {
     keys.encryption_key()
 }
 
-/// What one case shows: introductions, and statements about devices if they differ.
+/// One case: introductions, and statements about devices if they differ.
 struct Shown {
     what: &'static str,
     introductions: Vec<Value>,
@@ -43,7 +43,8 @@ fn shown(what: &'static str, introductions: Vec<Value>) -> Shown {
     }
 }
 
-/// A phone that was added by the laptop, knows no enforcer yet, and reaches the gateway only through a liar.
+/// A phone that was added by the laptop, knows no enforcer yet, and reaches the gateway only
+/// through a liar.
 struct Deceived {
     scene: Scene,
     lying: Lying,
@@ -227,7 +228,8 @@ async fn no_list_introduces_an_enforcer_that_no_trusted_device_has_introduced() 
         refuses(&phone, &asked.request_id, what).await;
     }
 
-    // A device that is known to be revoked stays so, also if the gateway shows the list from before.
+    // A device that is known to be revoked stays so, also if the gateway shows the list from
+    // before.
     let seen = deceived.phone_shown(Shown {
         what: "",
         introductions: vec![],

@@ -1,5 +1,5 @@
-//! Lists of devices that are invented, reordered, shortened or repeated. Whatever they say, the gateway's own device decides
-//! nothing, nor does one that was revoked.
+//! Lists of devices that are invented, reordered, shortened or repeated. With any of them, the
+//! gateway's own device decides nothing, nor does one that was revoked.
 
 use countersign::e2e::{DeviceStatement, SignedStatement, StatementChange};
 use countersign::protocol::id::{TenantId, TextId as _};
@@ -31,7 +31,8 @@ async fn no_list_brings_a_device_into_force_that_none_in_force_has_added() {
     let (phone, tablet) = (Device::new("phone"), Device::new("tablet"));
     let first = value(&owner.add(laptop, laptop));
     let own = value(&owner.add(mallory, mallory));
-    // What the laptop could really have signed, to see that nothing but the alteration is refused.
+    // A statement that the laptop could really have signed, to see that only the alteration is
+    // refused.
     let endorsed = value(&owner.add(laptop, mallory));
     let edited = |change: fn(&mut Value)| {
         let mut statement = endorsed.clone();
@@ -171,7 +172,8 @@ async fn no_list_brings_a_device_into_force_that_none_in_force_has_added() {
     scene
         .program_denied(Case::rejected("its own device", lie, UNKNOWN))
         .await;
-    // The same statement as it should be: then the device counts. It is the alteration that was refused above.
+    // The same statement as it should be: then the device counts. It is the alteration that was
+    // refused above.
     scene.lie(listing(vec![first, endorsed], mallory));
     let accepted = scene.ask_with(
         scene.enforcer(),

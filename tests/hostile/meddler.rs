@@ -56,7 +56,7 @@ pub struct Meddler {
     serving: JoinHandle<()>,
 }
 
-/// What a call is about.
+/// The subject of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Route {
     Initiate,
@@ -228,7 +228,7 @@ enum Step {
     Twice(Route),
 }
 
-/// What is altered, on the way there and on the way back. The default is honest.
+/// Alterations, on the way there and on the way back. The default is honest.
 #[derive(Clone, Default)]
 pub struct Lie {
     steps: Vec<Step>,

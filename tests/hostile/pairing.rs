@@ -1,4 +1,5 @@
-//! Pairing by link with a gateway that lies about the code, the nonce, the approver and its keys. Nothing is pinned.
+//! Pairing by link with a gateway that lies about the code, the nonce, the approver and its keys.
+//! Nothing is pinned.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,5 @@
-//! Requests that are altered on their way to the approver: they do not open, cannot be approved, and the enforcer is told no.
+//! Requests that are altered on their way to the approver: they do not open, cannot be approved,
+//! and the enforcer is told no.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -36,7 +37,8 @@ async fn cannot_approve(scene: &Scene, device: &Approver, id: &str, what: &str) 
     rejected.unwrap_or_else(|error| panic!("{what}: {error}"));
 }
 
-/// A request that the gateway has written itself, for a device whose keys it knows, in the enforcer's name.
+/// A request that the gateway has written itself, for a device whose keys it knows, in the
+/// enforcer's name.
 fn written_by_the_gateway(scene: &Scene) -> Lie {
     let (tenant, approver) = (scene.owner.tenant.clone(), scene.owner.approver.clone());
     let devices = vec![scene.laptop.bundle.clone()];

@@ -174,12 +174,13 @@ impl Scene {
         self.world.file("bot").update(update).unwrap();
     }
 
-    /// What the enforcer remembers of its approver from now on.
+    /// Changes the enforcer's record of its approver.
     pub fn remember(&mut self, change: impl FnOnce(&mut ApproverRecord)) {
         change(&mut self.profile.enforcer.as_mut().unwrap().approvers[0]);
     }
 
-    /// Another device of alice, added by her laptop. It knows the enforcer's key by the laptop's introduction.
+    /// Another device of alice, added by her laptop. It knows the enforcer's key by the laptop's
+    /// introduction.
     pub async fn added(&self, name: &str) -> (Approver, Device) {
         let device = self.world.device("alice", name).await;
         let EnrolmentProgress::Asks(request) = device.enrol().await.unwrap() else {

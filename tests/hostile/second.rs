@@ -58,7 +58,8 @@ async fn a_revoked_device_decides_nothing_whatever_the_gateway_lets_through() {
         let refused = refused.unwrap_err();
         let expected = matches!(refused, ClientError::RefusedAfterSigning);
         assert!(expected, "the gateway refuses it: {refused}");
-        // A gateway that lets it through: the enforcer looks at the list again after a minute at the latest.
+        // A gateway that lets it through: the enforcer looks at the list again after a minute at
+        // the latest.
         scene.decide(&id, &choice(Verdict::Reject)).await;
         scene.world.cluster.pass(Duration::from_secs(61));
         hold.release();

@@ -1,4 +1,4 @@
-//! Codes: used once, ended in every way, and all alike to whoever tries.
+//! Codes: used once, ended in every way, and all alike to a guesser.
 
 use std::time::Duration;
 

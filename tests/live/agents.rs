@@ -1,4 +1,5 @@
-//! How each agent is pointed at the model on loopback, run without a person, and made to call a tool.
+//! How each agent is pointed at the model on loopback, run without a person, and made to call a
+//! tool.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -71,7 +72,7 @@ pub struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// What the user has configured before our hook is installed.
+    /// The user's own configuration, from before our hook is installed.
     pub fn configure(&self) -> anyhow::Result<()> {
         let server = std::env::current_exe()?;
         let server = server.to_str().context("a path that is no text")?;
@@ -133,7 +134,7 @@ impl Setting<'_> {
         Ok(std::fs::write(file, text)?)
     }
 
-    /// A program with the agent's environment, and nothing of whoever runs this.
+    /// A program with the agent's environment, and nothing of the user's.
     pub fn environment(&self, program: &Path) -> anyhow::Result<Command> {
         let mut command = Command::new(program);
         let own = self.programs.join("node_modules/.bin");
@@ -171,12 +172,13 @@ impl Setting<'_> {
                 .env("ENABLE_TOOL_SEARCH", "false")
                 .args(["-p", prompt, "--model", "claude-sonnet-4-5", "--mcp-config"])
                 .arg(self.home.join("mcp.json"))
-                // What would skip all questions is refused to root.
+                // The option that skips all questions is refused to root.
                 .args(["--allowedTools", "Bash Read Edit mcp__files__write"]),
             Agent::Codex => command
                 .env("LOOPBACK_KEY", "none")
                 .args(["exec", "--skip-git-repo-check", "--model"])
-                // Only models that it knows are offered its patch tool, and these find MCP tools by a search.
+                // Only models that it knows are offered its patch tool, and these find MCP tools by
+                // a search.
                 .arg(if tool == Tool::Edit {
                     "gpt-5.5"
                 } else {
@@ -205,7 +207,7 @@ impl Setting<'_> {
         Ok(command)
     }
 
-    /// What the model calls.
+    /// The model's calls.
     pub fn calls(&self, tool: Tool) -> Vec<Call> {
         let file = tool.file(self.project);
         let shell = |name: &str, member: &str| {

@@ -1,12 +1,12 @@
-//! What is done to a call, and what every agent does then. The known holes are named here and nowhere else in the code;
-//! `docs/agents` and `countersign doctor` tell users of them.
+//! Each case: what is done to a call, and how every agent reacts. The known holes are named here
+//! and nowhere else in the code; `docs/agents` and `countersign doctor` tell users of them.
 
 use clap::ValueEnum;
 use countersign::agent::Agent;
 
 use super::agents::Tool;
 
-/// What the approver gives as the reason of a rejection.
+/// The approver's reason for a rejection.
 pub const REASON: &str = "Not on a Friday.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -84,7 +84,7 @@ impl Case {
         }
     }
 
-    /// What the model must have been told, where the hook can tell it anything.
+    /// The text that the model must have been told, where the hook can tell it anything.
     pub fn told(self) -> Option<&'static str> {
         match self {
             Self::Rejected => Some(REASON),

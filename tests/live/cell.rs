@@ -1,4 +1,5 @@
-//! One agent on its stage: a gateway, a model, a home with our hook installed; and one call after another.
+//! One agent on its stage: a gateway, a model, a home with our hook installed; and one call after
+//! another.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -195,7 +196,7 @@ impl Stage {
             ended = timeout(PATIENCE, agent.wait()) => ended,
             failed = self.attend(case, tool, group, &mut asked) => return Err(failed),
         };
-        // Whatever it has left behind.
+        // Processes that it has left behind.
         if let Some(group) = group {
             let _gone = killpg(group, Signal::SIGKILL);
         }

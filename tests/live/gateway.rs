@@ -1,4 +1,5 @@
-//! A gateway of `countersign dev`, an approver who has joined, and the profile of an enforcer that is paired with them.
+//! A gateway of `countersign dev`, an approver who has joined, and the profile of an enforcer that
+//! is paired with them.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -25,8 +26,8 @@ pub struct Gateway {
     pub profile: PathBuf,
 }
 
-/// The program, without any of our variables. It is told to stop when this process ends, however it ends; the main thread
-/// must start it.
+/// The program, without any of our variables. It is told to stop when this process ends, however it
+/// ends; the main thread must start it.
 fn countersign() -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "TERM", env!("CARGO_BIN_EXE_countersign")]);

@@ -1,5 +1,6 @@
-//! The program that the agents' hooks run: the real one, started by a script that can change what it finds. It is put where
-//! `install` found the real one, so that the agents' configuration is what users get.
+//! The program that the agents' hooks run: the real one, started by a script that can change what
+//! it finds. It is put where `install` found the real one, so that the agents' configuration is
+//! what users get.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -10,14 +11,14 @@ use nix::unistd::Pid;
 
 /// The deadline that `install` configures; the script makes it shorter.
 const CONFIGURED: &str = "9m";
-/// Whatever runs a hook on behalf of an agent.
+/// Programs that run a hook on behalf of an agent.
 const GUARDS: [&str; 4] = ["bash", "dash", "sh", "timeout"];
 
 pub struct Hook {
     directory: PathBuf,
 }
 
-/// What the script does before it becomes the hook.
+/// The script's actions before it becomes the hook.
 #[derive(Clone, Copy)]
 pub struct Conditions {
     /// The hook's own deadline, in seconds.
@@ -72,7 +73,8 @@ impl Hook {
         Ok(())
     }
 
-    /// Kills every hook that runs, with the shells around it if these are to die too. Returns how many processes that were.
+    /// Kills every hook that runs, with the shells around it if these are to die too. Returns how
+    /// many processes that were.
     pub fn kill(&self, with_guards: bool) -> anyhow::Result<usize> {
         let mut killed = 0;
         for entry in std::fs::read_dir(self.pids())? {

@@ -1,5 +1,6 @@
-//! The proof with the real agents: each is made to call a tool by a model on loopback, with our hook installed as users
-//! install it, while an approver decides or something is broken. `make agents`, see CONTRIBUTING.md.
+//! The proof with the real agents: each is made to call a tool by a model on loopback, with our
+//! hook installed as users install it, while an approver decides or something is broken.
+//! `make agents`, see CONTRIBUTING.md.
 
 mod agents;
 mod cases;

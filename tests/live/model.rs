@@ -1,5 +1,6 @@
-//! A model on loopback that makes an agent call tools. It speaks the streaming forms of the vendors' APIs, answers a request
-//! that offers the next tool with a call of it, and keeps what it is told of its calls.
+//! A model on loopback that makes an agent call tools. It speaks the streaming forms of the
+//! vendors' APIs, answers a request that offers the next tool with a call of it, and keeps what it
+//! is told of its calls.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -63,7 +64,7 @@ impl Model {
         };
     }
 
-    /// What it was told of its calls, in order.
+    /// The results of its calls, in order.
     pub fn told(&self) -> Vec<String> {
         lock(&self.play).told.clone()
     }
@@ -149,7 +150,8 @@ impl Api {
     }
 }
 
-/// Whether a request offers a tool. Each API nests the names of its tools differently; Codex has namespaces (`space/name`).
+/// Whether a request offers a tool. Each API nests the names of its tools differently; Codex has
+/// namespaces (`space/name`).
 fn offers(request: &Value, tool: &str) -> bool {
     let name = tool.rsplit('/').next();
     let mut found = false;

@@ -1,4 +1,5 @@
-//! Gateways that lie: one that alters the signatures of decisions on the way, and one that approves everything itself.
+//! Gateways that lie: one that alters the signatures of decisions on the way, and one that approves
+//! everything itself.
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};

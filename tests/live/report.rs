@@ -1,16 +1,16 @@
-//! What was seen, beside what was expected.
+//! The results, beside the expected ones.
 
 use countersign::agent::Agent;
 
 use super::agents::Tool;
 use super::cases::{Case, hole};
 
-/// What became of one call.
+/// The result of one call.
 pub struct Seen {
     pub happened: bool,
-    /// What is wrong beside that, if anything.
+    /// A further fault, if any.
     pub wrong: Option<String>,
-    /// What the model was told of its call.
+    /// The text that the model was told of its call.
     pub told: String,
     pub seconds: u64,
 }

@@ -1,4 +1,5 @@
-//! Random lives of exchanges, played on two nodes and in a plain model at once: every answer and every row must agree.
+//! Random lives of exchanges, played on two nodes and in a plain model at once: every answer and
+//! every row must agree.
 
 mod play;
 mod truth;

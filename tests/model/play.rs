@@ -184,7 +184,7 @@ impl<'a> Play<'a> {
         Ok(())
     }
 
-    /// What a success says beyond its status, and the messages it brings.
+    /// Checks a success beyond its status, and the messages it brings.
     async fn look_closer(
         &mut self,
         step: &Step,

@@ -1,4 +1,5 @@
-//! The plain model: what the contract says becomes of each call, in a few lines and without a database.
+//! The plain model: what the contract says becomes of each call, in a few lines and without a
+//! database.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +28,7 @@ pub struct Exchange {
     /// Refreshes that were queued, and whether the last one still waits.
     pub refreshes: usize,
     pub refresh_waits: bool,
-    /// What the history must hold, expiry aside.
+    /// The expected history, expiry aside.
     pub events: Vec<String>,
 }
 

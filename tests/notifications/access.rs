@@ -1,4 +1,4 @@
-//! Who may say where an approver is notified, and what ends it.
+//! Access to an approver's notifications, and what ends them.
 
 use countersign::store::credential::RoleName;
 use reqwest::Method;

@@ -1,4 +1,4 @@
-//! What is sent: content, proofs, and how often.
+//! Delivered notifications: content, proofs, and how often.
 
 use std::time::Duration;
 
@@ -181,7 +181,7 @@ async fn what_a_crash_left_is_sent_again_under_the_same_id() {
     scene.submit().await;
     scene.receiver.awaited("/hook", 1).await;
     scene.noted(1).await;
-    // What a node leaves that dies after the answer and before it has written down what came of it.
+    // The state that a node leaves if it dies after the answer and before it records the result.
     let sql = format!(
         "update notifications set seen_until = '{until_then}', seen = '{seen}', delivered = 0, claim = gen_random_uuid(),
                 claimed_until = clock_timestamp() + interval '1 second'"

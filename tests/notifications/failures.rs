@@ -1,4 +1,4 @@
-//! What fails: retries, what is gone, what is given up, and where nothing is ever sent.
+//! Failures: retries, addresses that are gone, giving up, and where nothing is ever sent.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is refused, each naming the member.
+//! Refused input, each error naming the member.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -145,7 +145,7 @@ async fn their_number_is_bounded() {
     let refused = scene.post(&scene.webhook("/more")).await;
     assert_eq!(refused.detail("limit"), 16);
     refused.refused(422, "TOO_LARGE");
-    // What replaces another is no more.
+    // A replacement does not count as one more.
     scene.post(&push("/two")).await.expect(201);
     scene.post(&scene.webhook("/hook/3")).await.expect(200);
     assert_eq!(

@@ -1,4 +1,5 @@
-//! A push service and webhooks of the tests' own, on loopback: they keep what they are sent, and answer as they are told.
+//! A push service and webhooks of the tests' own, on loopback: they keep what they are sent, and
+//! answer as they are told.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -61,7 +62,7 @@ pub fn says(status: u16) -> Says {
 #[derive(Default)]
 struct Kept {
     sent: Vec<Sent>,
-    /// What a path answers next; the last one stays.
+    /// The next answers of a path; the last one stays.
     answers: HashMap<String, VecDeque<Says>>,
 }
 

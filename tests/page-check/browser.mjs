@@ -15,7 +15,7 @@ const ARGUMENTS = [
 	"--disable-sync",
 ];
 
-/** What npm has installed under `target`. */
+/** Resolves packages that npm has installed under `target`. */
 export function installed(tools) {
 	return createRequire(join(tools, "package.json"));
 }
@@ -68,7 +68,8 @@ export class Device {
 			device.complaints.push(String(error)),
 		);
 		device.page.on("console", (message) => {
-			// What the network does is part of the check, and the browser's own words about it are none of the page's.
+			// The network's failures are part of the check, and the page cannot suppress the
+			// browser's messages about them.
 			const isNetwork =
 				/^(Failed to load resource|WebSocket connection to)/.test(
 					message.text(),

@@ -1,4 +1,4 @@
-// What the agents ask for: one of everything that the page can show.
+// The agents' requests: one of everything that the page can show.
 
 export const COMMAND = {
 	kind: "command",

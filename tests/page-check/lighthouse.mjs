@@ -3,7 +3,10 @@
 import { installed } from "./browser.mjs";
 import { table } from "./table.mjs";
 
-/** A phone is simulated with 1.6 Mbit/s over HTTP/1.1, since the page comes over plain HTTP here: six files at a time. */
+/**
+ * A phone is simulated with 1.6 Mbit/s over HTTP/1.1, since the page comes over plain HTTP here:
+ * six files at a time.
+ */
 const CATEGORIES = {
 	performance: 90,
 	accessibility: 100,

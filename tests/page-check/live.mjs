@@ -1,5 +1,5 @@
-// Two devices at the same time: what happens on one is soon seen on the other; a page that nobody sees asks nothing; and one that was
-// away catches up at once.
+// Two devices at the same time: what happens on one is soon seen on the other; a page that nobody
+// sees asks nothing; and one that was away catches up at once.
 
 import { table } from "./table.mjs";
 import { until } from "./wait.mjs";
@@ -70,7 +70,9 @@ async function further(gateway, browser, device) {
 	return second;
 }
 
-/** Waits until enforcers encrypt for this device too: they read the list of devices once a minute. */
+/**
+ * Waits until enforcers encrypt for this device too: they read the list of devices once a minute.
+ */
 async function known(gateway, device) {
 	await until(
 		"a request that the further device can read",
@@ -161,7 +163,7 @@ async function callsOf(device) {
 
 async function hidden(second) {
 	await see(second, "hidden");
-	// What was under way may end.
+	// Calls under way may end.
 	await new Promise((resolve) => setTimeout(resolve, 1_000));
 	return callsOf(second);
 }

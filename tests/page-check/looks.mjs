@@ -1,5 +1,6 @@
-// Looks at a view as it is on a phone and on a desktop, light and dark: axe's rules for WCAG 2.2 AA, no scrolling to the side down to
-// 320 px, targets of 24 px, nothing decisive covered; and a picture of each, if wanted.
+// Looks at a view as it is on a phone and on a desktop, light and dark: axe's rules for WCAG 2.2
+// AA, no scrolling to the side down to 320 px, targets of 24 px, nothing decisive covered; and a
+// picture of each, if wanted.
 
 import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -71,7 +72,10 @@ export async function lookWith(tools, pictures, found) {
 	};
 }
 
-/** Two frames, since the first one may still be that of the size before, and the end of transitions. What turns for ever is let turn. */
+/**
+ * Two frames, since the first one may still be that of the size before, and the end of transitions.
+ * Endless animations are not waited for.
+ */
 function settled(page) {
 	return page.evaluate(async () => {
 		await new Promise((resolve) =>

@@ -1,5 +1,5 @@
-// Checks the approvers' page in Chromium, against a gateway with data: `make page-check`. Prints tables, and ends with 1 if anything
-// was found.
+// Checks the approvers' page in Chromium, against a gateway with data: `make page-check`. Prints
+// tables, and ends with 1 if anything was found.
 
 import { parseArgs } from "node:util";
 import { Browser } from "./browser.mjs";
@@ -26,7 +26,7 @@ if (unknown.length > 0)
 		`--only: ${unknown.join(", ")}: not one of ${PARTS.join(", ")}`,
 	);
 
-/** What is wrong, one line each. @type {string[]} */
+/** The problems, one line each. @type {string[]} */
 const found = [];
 const tools = new URL(`${options.tools}/`, `file://${process.cwd()}/`).pathname;
 const gateway = await Gateway.start(which(options.binary));

@@ -1,5 +1,5 @@
-// How fast the page is: its first load, and the largest patches from the click to the first screen, and while they are scrolled.
-// Each figure is the median of several, since other programs run too.
+// How fast the page is: its first load, and the largest patches from the click to the first screen,
+// and while they are scrolled. Each figure is the median of several, since other programs run too.
 
 import { cpus, loadavg } from "node:os";
 import { LARGE } from "./content.mjs";
@@ -9,9 +9,12 @@ import { until } from "./wait.mjs";
 /** More than an encrypted request can hold by default. */
 const PATCH_BYTES = 2 << 20;
 const ROUNDS = 5;
-/** What the entries of these patches in the inbox have in common. */
+/** The text that the entries of these patches in the inbox share. */
 const ENTRY = "part_";
-/** Milliseconds are those of a machine with nothing else to do; the heading of the table says how busy this one was. */
+/**
+ * Milliseconds are those of a machine with nothing else to do; the heading of the table says how
+ * busy this one was.
+ */
 const LIMITS = {
 	bytes: 100 * 1024,
 	interactive: 500,
@@ -72,7 +75,8 @@ async function firstLoad(gateway, device, found) {
 		const before = await spent();
 		await page.goto(`${gateway.page}/#/inbox`);
 		await page.waitForSelector("main h1");
-		// The first view is shown, its listeners are there, and the browser is free to call them. What is loaded after it does not count.
+		// The first view is shown, its listeners are there, and the browser is free to call them.
+		// Later loading does not count.
 		const shown = await page.evaluate(
 			() =>
 				new Promise((resolve) => {
@@ -184,8 +188,8 @@ function clickToPainted(words) {
 }
 
 /**
- * Scrolls like a person in a hurry, and jumps. What a frame costs the page is measured as time of its thread, which other programs do
- * not make longer.
+ * Scrolls like a person in a hurry, and jumps. A frame's cost is measured as time of the page's
+ * thread, which other programs do not make longer.
  */
 async function scrollThrough(page) {
 	const session = await page.createCDPSession();

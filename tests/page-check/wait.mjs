@@ -1,7 +1,7 @@
 // Waits for conditions, never for a fixed time.
 
 /**
- * What `read` gives once it gives something.
+ * Polls `read` until it gives something, and returns that.
  * @param {string} what
  * @param {() => any} read
  */

@@ -14,7 +14,7 @@ fn text(name: &str) -> String {
     String::from_utf8(file.content.to_vec()).unwrap()
 }
 
-/// What `link` means in the file of this name.
+/// Resolves `link` in the file of this name.
 fn resolved(from: &str, link: &str) -> String {
     let mut parts: Vec<_> = from.split('/').collect();
     parts.pop();
@@ -28,7 +28,8 @@ fn resolved(from: &str, link: &str) -> String {
     parts.join("/")
 }
 
-/// The modules that a module names: those that load with it, and those that load when they are needed.
+/// The modules that a module names: those that load with it, and those that load when they are
+/// needed.
 fn imports(name: &str) -> (BTreeSet<String>, BTreeSet<String>) {
     let text = text(name);
     let code = text.lines().filter(|line| {

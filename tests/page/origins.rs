@@ -1,4 +1,5 @@
-//! The page of the node's own host opens channels and calls without any setting; pages of other hosts do not.
+//! The page of the node's own host opens channels and calls without any setting; pages of other
+//! hosts do not.
 
 use reqwest::Method;
 use serde_json::json;
@@ -6,7 +7,8 @@ use serde_json::json;
 use crate::support::push::Socket;
 use crate::support::{Cluster, http};
 
-/// Tries a WebSocket and an event stream as a browser does from a page of this origin, and tells both statuses.
+/// Tries a WebSocket and an event stream as a browser does from a page of this origin, and tells
+/// both statuses.
 async fn channels(cluster: &Cluster, key: &str, origin: &str, host: Option<&str>) -> (u16, u16) {
     let url = &cluster.urls()[0];
     let socket = Socket::connect_from(url, "approver", "alice", key, origin, host).await;

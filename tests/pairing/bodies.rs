@@ -16,7 +16,8 @@ async fn refusals(client: &Client, path: &str, bodies: Vec<(Value, String)>) {
     }
 }
 
-/// What is wrong with a body, whatever it is for: members of another type, one too many, and those left out.
+/// The ways in which any body can be wrong: members of another type, one too many, and those left
+/// out.
 fn wrong(good: &Value, required: &[&str], strings: &[(&str, usize)]) -> Vec<(Value, String)> {
     let mut bodies = vec![
         (json!([]), String::new()),
@@ -146,7 +147,7 @@ async fn an_attempt_is_known_to_its_initiator_alone_and_a_pairing_to_its_sides()
     super::submit(&enforcer, &crate::support::request_id(), Some(&token))
         .await
         .expect(202);
-    // Whoever may act as any enforcer may act as this one.
+    // A credential for any enforcer may act as this one.
     any.post(REVOKE, &body).await.expect(200);
     alice.client.post(REVOKE, &body).await.expect(200);
     enforcer.client.post(REVOKE, &body).await.expect(200);

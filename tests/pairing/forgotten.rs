@@ -1,4 +1,5 @@
-//! Pairings that were revoked and tokens that were replaced are forgotten in the end; what is in force never is.
+//! Pairings that were revoked and tokens that were replaced are forgotten in the end; what is in
+//! force never is.
 
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ async fn revoked_pairings_and_replaced_tokens_are_forgotten_after_their_time() {
         let refused = submit(&enforcer, token, 31).await;
         refused.refused(422, "NO_APPROVER");
     }
-    // What is in force stays, however old.
+    // A pairing in force stays, however old.
     cluster.pass(100 * DAY);
     submit(&enforcer, &current, 131).await.expect(202);
     let listed = enforcer.client.get(PAIRINGS).await.expect(200);

@@ -27,7 +27,8 @@ fn wrong(index: usize) -> String {
     }
 }
 
-/// Three nodes, patient with locks and connections: guesses queue up behind one another, however slow the machine.
+/// Three nodes, patient with locks and connections: guesses queue up behind one another, however
+/// slow the machine.
 async fn patient() -> Cluster {
     Cluster::with(3, |config| {
         config.database.acquire_timeout_ms = 30_000;
@@ -89,7 +90,7 @@ async fn concurrent_guesses_of_one_principal_do_not_slip_past_its_limit() {
         tally(&answers),
         counts([("404 NOT_FOUND", 10), ("429 RATE_LIMITED", 50)])
     );
-    // What was not answered was no guess, and has not used up the tenant's.
+    // An unanswered call was no guess, and has not used up the tenant's.
     let everyone = "select failures::bigint from pairing_guesses where principal = ''";
     assert_eq!(cluster.database.number(everyone).await, 10);
 }
@@ -116,11 +117,11 @@ async fn many_guessers_on_many_nodes_meet_the_tenants_limit_and_keep_nobody_from
         limited(answer);
     }
 
-    // Whoever has been wrong learns nothing now, be the code right or wrong.
+    // An approver that guessed wrong learns nothing now, be the code right or wrong.
     for guesser in &guessers {
         limited(resolve(guesser, &code).await);
     }
-    // Whoever has not still pairs; once wrong, it is like the others.
+    // One that did not still pairs; once wrong, it is like the others.
     let late = cluster.approver("late").await;
     limited(resolve(&late, &wrong(1)).await);
     limited(resolve(&late, &code).await);

@@ -153,7 +153,7 @@ async fn a_submission_asks_as_many_approvers_as_the_limit_says_and_no_more() {
     let status = enforcer.client.get("/v1/status").await.expect(200);
     assert_eq!(status.json()["limits"]["approversPerExchange"], 200);
 
-    // What was taken is still known, and one that names its approver is not concerned.
+    // An accepted request is still known, and one that names its approver is not concerned.
     let again = submit(&enforcer, &taken, None).await;
     assert_eq!(again.outcome(), "202 duplicate");
     let named = enforcer.submit(&request_id(), "approver-7", sealed()).await;

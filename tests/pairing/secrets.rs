@@ -1,4 +1,4 @@
-//! What is stored, what is logged, and the secret that the nodes share.
+//! Storage and logs of pairing, and the secret that the nodes share.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -74,7 +74,8 @@ async fn nodes_with_different_secrets_do_not_know_each_others_codes_and_live() {
     resolve(&alice.on(0), &code).await.expect(200);
     let paired = complete(&alice.on(0), &nonce).await.expect(200);
     let token = text(&paired, "routingToken");
-    // A token is known by its hash, whichever node is asked; only showing it again takes the secret.
+    // A token is known by its hash, whichever node is asked; only showing it again takes the
+    // secret.
     submit(&enforcer.on(1), &request_id(), Some(&token))
         .await
         .expect(202);

@@ -40,7 +40,7 @@ async fn a_completed_attempt_is_over_and_stays_completed() {
         cluster.approver("bob").await,
     );
     let (code, nonce) = initiate(&enforcer).await;
-    // Whoever was told the nonce need not have typed the code.
+    // An approver that was told the nonce need not have typed the code.
     let token = text(&complete(&alice, &nonce).await.expect(200), "routingToken");
     for approver in [&alice, &bob] {
         let again = complete(approver, &nonce).await;

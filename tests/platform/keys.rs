@@ -205,7 +205,7 @@ async fn a_key_that_cannot_be_trusted_is_not_registered() {
     for name in ["notBefore", "notAfter"] {
         assert_eq!(listed[name], printed(&padded[name]));
     }
-    // What the approver may not add, it may not prolong; an administrator may.
+    // An approver cannot prolong a key that it may not add; an administrator can.
     let open_ended = proven(&cluster, "k", 1);
     alice.put(&path("k"), &open_ended).await.expect(200);
     let listed = items(&alice.get(KEYS).await.expect(200)).remove(0);

@@ -1,4 +1,5 @@
-//! Tenants and credentials come in pages: each once, oldest first, under a cursor of that very list.
+//! Tenants and credentials come in pages: each once, oldest first, under a cursor of that very
+//! list.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,5 @@
-//! Exchanges of a state are found by an index: at once, however many others there are, and without reading them.
+//! Exchanges of a state are found by an index: at once, however many others there are, and without
+//! reading them.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Who may read presence, and of whom.
+//! Access to presence.
 
 use countersign::store::credential::RoleName;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What presence costs: its statements grow with time, not with channels, hellos or calls.
+//! The cost of presence: its statements grow with time, not with channels, hellos or calls.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,8 @@ use crate::support::{Client, Cluster, crowd, envelope, now, request_id, until};
 
 const NODES: usize = 2;
 
-/// Notes in the database itself which transaction wrote which row; every statement is a transaction of its own.
+/// Notes in the database itself which transaction wrote which row; every statement is a transaction
+/// of its own.
 const COUNTING: &str = "
     create table counted (what text not null, transaction xid8 not null);
     create function count_row() returns trigger language plpgsql as
@@ -110,7 +111,7 @@ async fn many_channels_and_many_calls_cost_a_handful_of_statements() {
     let elapsed = started.elapsed().as_secs_f64();
     let writes = statements(&cluster, "enforcers").await;
     println!("{calls} calls in {elapsed:.0} s: {writes} statements");
-    // Each node writes every 3.2 s at the most often: whoever calls, and however often.
+    // Each node writes at most every 3.2 s, for any number of callers and calls.
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]
     let most = NODES as f64 * (elapsed / 3.2 + 2.0);
     #[expect(clippy::cast_precision_loss, reason = "small numbers")]

@@ -40,7 +40,7 @@ async fn a_node_that_dies_without_a_word_ends_its_channels_with_its_lease() {
     online_by_calls(&admin).await;
 }
 
-/// A node whose last heartbeat was so long ago, and `build-bot`'s event stream on it.
+/// A node whose last heartbeat was `seconds` ago, and `build-bot`'s event stream on it.
 async fn dead_node(cluster: &Cluster, seconds: f64) {
     let sql = format!(
         "insert into nodes values ('00000000-0000-7000-8000-000000000001', 'dead', now() - interval '1 hour',
@@ -75,7 +75,8 @@ async fn only_calls_after_a_nodes_death_count_before_and_after_its_burial() {
         enforcer.status("unknown").await;
         online_by_calls(&admin).await;
         let called = last_seen(&admin).await;
-        // Its lease ended after the call was made, however little after: the call is a few seconds old at most.
+        // Its lease ended after the call was made, however little after: the call is a few seconds
+        // old at most.
         dead_node(&cluster, 15.0).await;
         everywhere(&cluster, &admin, "offline", "sse").await;
         assert_eq!(last_seen(&admin).await, called, "later than the heartbeat");

@@ -14,7 +14,8 @@ fn ago(seconds: i64) -> Timestamp {
     Timestamp::from(now.inner() - time::Duration::seconds(seconds))
 }
 
-/// Judges what was called and closed so long ago, and a channel: whether it is live, and when it ended.
+/// Judges an enforcer by the ages of its last call and close, in seconds, and by a channel: whether
+/// it is live, and when it ended.
 fn judge(
     called: Option<i64>,
     closed: Option<i64>,

@@ -1,4 +1,4 @@
-//! What becomes of a prompt: repeats, races, final words, and time.
+//! The life of a prompt: repeats, races, final words, and time.
 
 use std::time::Duration;
 

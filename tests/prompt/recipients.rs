@@ -1,5 +1,5 @@
-//! Whom a prompt reaches: the enforcer named, the one whose session it is, or the one its metadata names; and who may
-//! prompt an enforcer that is paired.
+//! Whom a prompt reaches: the enforcer named, the one whose session it is, or the one its metadata
+//! names; and who may prompt an enforcer that is paired.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! Every member of `prompt.send`, `prompt.ack` and the core Envelope: missing, of the wrong type, unknown, each value of an
-//! enumeration and one outside it; and sizes.
+//! Every member of `prompt.send`, `prompt.ack` and the core Envelope: missing, of the wrong type,
+//! unknown, each value of an enumeration and one outside it; and sizes.
 
 use reqwest::Method;
 use serde_json::{Value, json};

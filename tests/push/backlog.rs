@@ -1,5 +1,5 @@
-//! What an exchange costs does not grow with what came before it, nor with what waits beside it: told by the rows that the
-//! database says it has read.
+//! The cost of an exchange does not grow with earlier ones, nor with those that wait beside it:
+//! told by the rows that the database says it has read.
 
 use std::time::Duration;
 
@@ -52,7 +52,8 @@ async fn fill(cluster: &Cluster, count: i64) {
         .await;
 }
 
-/// Messages that nobody acknowledged, long ago: decisions that were fetched, and withdrawals that no WebSocket came for.
+/// Messages that nobody acknowledged, long ago: decisions that were fetched, and withdrawals that
+/// no WebSocket came for.
 async fn neglect(cluster: &Cluster, count: i64) {
     let tenant = &cluster.tenant;
     cluster
@@ -159,8 +160,8 @@ async fn neither_the_net_nor_a_new_channel_reads_what_is_no_longer_pushed() {
     let looks = "select coalesce(sum(idx_scan), 0)::bigint from pg_stat_user_indexes where relname = 'messages'";
     let read = "select (select sum(idx_tup_read) from pg_stat_user_indexes where relname = 'messages')::bigint
                      + (select seq_tup_read from pg_stat_user_tables where relname = 'messages')";
-    // A sweep that read what was being written a moment ago may be counted late: of three rounds, each with channels of its
-    // own, the middle counts.
+    // A sweep that read what was being written a moment ago may be counted late: of three rounds,
+    // each with channels of its own, the middle counts.
     let (mut rounds, mut before, mut sockets) = (Vec::new(), 0, Vec::new());
     for round in 1..=3 {
         sockets.push(enforcer_socket(&cluster, 0, &enforcer).await);
@@ -183,7 +184,8 @@ async fn neither_the_net_nor_a_new_channel_reads_what_is_no_longer_pushed() {
     }
 }
 
-/// Decisions of `build-bot` that were never acknowledged, as the one of this exchange, each offered by this statement.
+/// Decisions of `build-bot` that were never acknowledged, as the one of this exchange, each offered
+/// by this statement.
 async fn pile_up(cluster: &Cluster, request: &str, count: i64, offered: &str) {
     let sql = format!(
         "with made as materialized (
@@ -249,7 +251,8 @@ async fn what_is_not_due_is_not_read() {
 async fn a_channel_that_takes_over_reads_the_backlog_once_and_in_order() {
     let (cluster, enforcer, approver) = scene(1).await;
     let request = decided(&enforcer, &approver).await;
-    // Some were never offered, some were on a channel that is gone, and some of those are due again.
+    // Some were never offered, some were on a channel that is gone, and some of those are due
+    // again.
     let count = 1_000;
     let offered = "select gen_random_uuid(), 2, clock_timestamp() - interval '1 minute',
                           clock_timestamp() + interval '1 minute'";

@@ -21,7 +21,8 @@ async fn thousands_of_idle_channels_fit_on_a_node_and_cost_little() {
     let cluster = Cluster::start(1).await;
     let key = cluster.key(&cluster.tenant, RoleName::Approver, None).await;
     let enforcer = cluster.enforcer("build-bot").await;
-    // Nobody reads the sockets while the others connect, so nobody answers pings; on a busy machine that takes minutes.
+    // Nobody reads the sockets while the others connect, so nobody answers pings; on a busy machine
+    // that takes minutes.
     let patient = [("PUSH__IDLE_SECONDS", "1800")];
     let fleet = Fleet::start_with(&cluster.database.url, 1, &patient);
     let url = &fleet.nodes[0].url;

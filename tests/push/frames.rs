@@ -1,4 +1,5 @@
-//! Calls over a WebSocket: the same use cases and answers as REST, each naming the frame it answers.
+//! Calls over a WebSocket: the same use cases and answers as REST, each naming the frame it
+//! answers.
 
 use std::io;
 use std::pin::Pin;
@@ -204,7 +205,8 @@ impl AsyncWrite for Torn {
     }
 }
 
-/// Asks over a socket with a frame of about this size, and sees it come out at the other end as it was.
+/// Asks over a socket with a frame of about this size, and sees it come out at the other end as it
+/// was.
 async fn passes<S: AsyncRead + AsyncWrite + Unpin>(
     (enforcer, asking): (&Enforcer, &mut Socket<S>),
     asked: &mut Socket,

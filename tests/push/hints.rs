@@ -1,4 +1,5 @@
-//! Who is told of a submission: other nodes, if there are any, and those who begin to listen meanwhile.
+//! Receivers of a submission's hint: other nodes, if there are any, and those who begin to listen
+//! meanwhile.
 
 use std::time::Duration;
 
@@ -124,7 +125,7 @@ async fn a_channel_that_opens_during_a_submission_still_gets_it() {
         })
         .await;
         let mut socket = approver_socket(&cluster, 1, &alice).await;
-        // What was there is sent, so that the first look is over.
+        // The earlier request is sent, so that the first look is over.
         is_asked(&mut socket, &before).await;
         twin.rollback().await.unwrap();
         socket

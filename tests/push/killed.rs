@@ -1,4 +1,5 @@
-//! Nodes killed without a word, over and over, under a thousand exchanges: every one is decided and delivered, once.
+//! Nodes killed without a word, over and over, under a thousand exchanges: every one is decided and
+//! delivered, once.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

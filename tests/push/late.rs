@@ -1,5 +1,5 @@
-//! Much that came a moment ago and is not acknowledged: a wake does not walk through it again, and still nothing that
-//! commits out of order is missed.
+//! Much that came a moment ago and is not acknowledged: a wake does not walk through it again, and
+//! still nothing that commits out of order is missed.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -168,7 +168,8 @@ async fn what_is_created_by_a_clock_that_stepped_back_is_pushed() {
     assert!(missed <= 2.0, "{missed} of ten had to be found by the poll");
 }
 
-/// As when a synchronous standby does not answer: a node cannot tell by its age that it was not there before.
+/// As when a synchronous standby does not answer: a node cannot tell by its age that it was not
+/// there before.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_long_transaction_writes_is_found_in_a_long_inbox() {
     let cluster = Cluster::with(1, |config| {

@@ -1,4 +1,4 @@
-//! What a channel costs once it has carried something large: no more than before.
+//! The memory of a channel that has carried something large: no more than before.
 
 use countersign::store::credential::RoleName;
 use serde_json::json;
@@ -11,8 +11,8 @@ use crate::support::{Cluster, request_id, sealed, with};
 
 /// Channels of each side that are measured.
 const CHANNELS: u64 = 60;
-/// Channels before them: what the allocator and the connections to PostgreSQL keep does not grow with the channels, but
-/// is there only once some have carried something large.
+/// Channels before them: what the allocator and the connections to PostgreSQL keep does not grow
+/// with the channels, but is there only once some have carried something large.
 const FIRST: u64 = 20;
 /// How much the node may have grown for each of them, in KiB, after it has carried 2 MB.
 const KEPT_KIB: u64 = 1_000;

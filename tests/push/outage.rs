@@ -1,4 +1,5 @@
-//! A database that is away for longer than a node's lease: channels stay open, say so, and go on afterwards.
+//! A database that is away for longer than a node's lease: channels stay open, say so, and go on
+//! afterwards.
 
 use std::time::Duration;
 
@@ -135,7 +136,7 @@ async fn channels_outlive_an_outage_and_go_on_where_they_were() {
         () = quiet => {}
     }
 
-    // What came meanwhile, and what comes after.
+    // Requests from during the outage, and from after it.
     let alice = alice.on(0);
     let before = [
         decided(&first.on(0), &alice).await,

@@ -1,4 +1,5 @@
-//! The rows of channels against the channels themselves: one that is missing is written again, one of nobody is removed.
+//! The rows of channels against the channels themselves: one that is missing is written again, one
+//! of nobody is removed.
 
 use std::path::Path;
 use std::time::Duration;

@@ -9,7 +9,8 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::support::fleet::Fleet;
 use crate::support::{Approver, Client, Cluster, Enforcer, compact, http, request_id, sealed};
 
-/// A load balancer: asks every node now and then whether it is ready, and hands each connection to the next one that is.
+/// A load balancer: asks every node now and then whether it is ready, and hands each connection to
+/// the next one that is.
 async fn round_robin(urls: &[String]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -88,7 +89,8 @@ async fn a_rolling_restart_fails_no_request() {
     };
     let clients = (0..4).map(|_| async {
         while !done.load(Ordering::Relaxed) {
-            // A connection for each call, as through a balancer that keeps none: none of them may fail.
+            // A connection for each call, as through a balancer that keeps none: none of them may
+            // fail.
             let there = |key: &str| Client::single_use(vec![proxy.clone()], key);
             let enforcer = Enforcer {
                 client: there(enforcer.client.key()),

@@ -1,4 +1,5 @@
-//! Which channel gets a decision: the most recently opened one that lives, in the whole cluster, and only that.
+//! Which channel gets a decision: the most recently opened one that lives, in the whole cluster,
+//! and only that.
 
 use std::time::Duration;
 

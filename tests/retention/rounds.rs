@@ -1,5 +1,5 @@
-//! A round of forgetting, and what goes wrong with it: it reads what is due and not what is kept, and what fails keeps
-//! nothing else from being forgotten.
+//! A round of forgetting, and what goes wrong with it: it reads what is due and not what is kept,
+//! and what fails keeps nothing else from being forgotten.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const KEPT: i64 = 3_000;
 /// Rows of one table that a few rounds may read.
 const MOST_READ: i64 = 300;
-/// What is forgotten by its age.
+/// Tables whose rows are deleted by age.
 const TABLES: [&str; 7] = [
     "exchanges",
     "prompts",
@@ -22,7 +22,8 @@ const TABLES: [&str; 7] = [
     "pairing_sessions",
 ];
 
-/// Rows of everything that is forgotten, made `age` ago and past their time by then, if they have one, `life` later.
+/// Rows of everything that is forgotten, made `age` ago and past their time by then, if they have
+/// one, `life` later.
 async fn fill(cluster: &Cluster, count: i64, age: &str, life: &str) {
     let tenant = &cluster.tenant;
     cluster
@@ -64,7 +65,8 @@ async fn fill(cluster: &Cluster, count: i64, age: &str, life: &str) {
         .await;
 }
 
-/// Waits until the database has counted that a row of each table was forgotten, and this many looks at credentials.
+/// Waits until the database has counted that a row of each table was forgotten, and this many looks
+/// at credentials.
 async fn counted(cluster: &Cluster, times: i64) {
     let forgotten = format!(
         "select count(*) from pg_stat_user_tables where relname in ('{}') and n_tup_del >= {times}",
@@ -90,7 +92,7 @@ async fn a_round_reads_what_is_due_and_not_what_is_kept() {
     })
     .await;
     fill(&cluster, KEPT, "1 hour", "1 day").await;
-    // As the database does by itself, within a minute. What was read before it is not counted.
+    // As the database does by itself, within a minute. Rows read before it are not counted.
     cluster.database.run("analyze").await;
     for rounds in 1..=2 {
         cluster.database.run("select pg_stat_reset()").await;
@@ -229,7 +231,7 @@ async fn one_node_forgets_for_all_and_another_takes_over_when_its_lease_ends() {
         })
         .await;
     };
-    // What had begun before is over.
+    // Rounds that had begun before are over.
     several().await;
     an_old_prompt(&cluster).await;
     several().await;

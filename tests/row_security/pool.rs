@@ -1,4 +1,4 @@
-//! What the pool tells its connections: whom they are for, every time, and to nobody else.
+//! The pool tells its connections whom they are for: every time, and nobody else.
 
 use std::time::Duration;
 
@@ -95,7 +95,8 @@ async fn a_call_broken_off_never_leaves_its_reach_to_the_next() {
                 let broken = async {
                     everything(pool.lease(TenantScope::Tenant(&tenants[n % 3])).await).await
                 };
-                // From before the connection is told whom it is for to after the statement is answered.
+                // From before the connection is told whom it is for to after the statement is
+                // answered.
                 let patience = Duration::from_micros(u64::try_from(n % 89).unwrap() * 20);
                 drop(tokio::time::timeout(patience, broken).await);
                 let next = &tenants[(n / 3) % 3];

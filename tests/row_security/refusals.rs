@@ -1,4 +1,5 @@
-//! Where configuration and role do not fit together, nothing starts: it would find an empty database.
+//! Where configuration and role do not fit together, nothing starts: it would find an empty
+//! database.
 
 use countersign::app::App;
 use countersign::clock::Clock;
@@ -68,7 +69,7 @@ async fn the_owner_migrates_and_the_application_works_on_what_it_made() {
     let refused = schema::migrate(&roles.url("application")).await;
     assert!(refused.is_err(), "the application owns nothing");
     schema::migrate(&roles.url("owner")).await.unwrap();
-    // What a migration adds, nodes can use before the script has been run again.
+    // Nodes can use a migration's additions before the script has been run again.
     let early = Cluster::on(database.clone(), 1, |config| roles.confine(config)).await;
     early
         .admin()
@@ -89,7 +90,7 @@ async fn the_owner_migrates_and_the_application_works_on_what_it_made() {
     roles.remove().await;
 }
 
-/// Whoever began without roles has migrated as somebody else.
+/// A deployment that began without roles has migrated as another user.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_others_have_migrated_goes_to_the_owner() {
     let database = Database::create().await;

@@ -1,4 +1,5 @@
-//! Where a request begins and ends: a node refuses what a proxy in front of it may read differently.
+//! Where a request begins and ends: a node refuses what a proxy in front of it may read
+//! differently.
 
 use std::time::Duration;
 
@@ -58,7 +59,8 @@ async fn requests_that_two_readers_could_split_differently_are_refused() {
     }
 }
 
-/// The head of a call whose body is read, but for the header that says how long it is. The body is no JSON, so the answer is 400.
+/// The head of a call whose body is read, but for the header that says how long it is. The body is
+/// no JSON, so the answer is 400.
 fn call(enforcer: &Enforcer) -> String {
     let key = enforcer.client.key();
     format!(
@@ -181,7 +183,8 @@ async fn a_frame_that_does_not_end_has_as_long_as_headers_may_take() {
         let said = closed_after(&address, &[&opening, half].concat()).await;
         assert!(!said.contains("200 OK"));
     }
-    // The opening alone waits for a request, and bytes now and then do not make half a frame younger.
+    // The opening alone waits for a request, and bytes now and then do not make half a frame
+    // younger.
     let mut idle = TcpStream::connect(&address).await.unwrap();
     idle.write_all(&opening).await.unwrap();
     let mut slow = TcpStream::connect(&address).await.unwrap();

@@ -15,7 +15,7 @@ use crate::support::{Approver, Cluster, request_id, sealed, until};
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How every stream begins.
 const RETRY: &str = "retry: 2000\n\n";
-/// What says that it lives.
+/// The sign of life.
 const PING: &str = "event: ping\ndata:\n\n";
 
 /// How a request for alice's stream begins and ends.
@@ -175,9 +175,10 @@ async fn a_stream_keeps_the_seat_of_its_connection() {
     open().await;
 }
 
-/// A peer may ask for its stream before it has read the answers to what it asked before, some of which wait to be written
-/// then. How many wait is the kernel's affair, so that several numbers are tried. (The protocol library reads no request before
-/// it has written the last answer: this holds it to that.)
+/// A peer may ask for its stream before it has read the answers to what it asked before, some of
+/// which wait to be written then. How many wait is the kernel's affair, so that several numbers are
+/// tried. (The protocol library reads no request before it has written the last answer: this holds
+/// it to that.)
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_begins_after_all_that_was_answered_before_it() {
     let cluster = Cluster::start(1).await;
@@ -222,7 +223,7 @@ async fn a_stream_goes_to_peers_of_other_manners_too() {
     assert_eq!(wire.chunk().await, RETRY);
 }
 
-/// What is asked behind a stream could never be answered, and is not read.
+/// A request behind a stream could never be answered, and is not read.
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_talks_into_its_stream_is_not_listened_to() {
     let cluster = Cluster::with(1, |config| {

@@ -1,4 +1,5 @@
-//! Peers that ask and do not read, or come and do not ask, are let go; those that are slow, or wait for us, are not.
+//! Peers that ask and do not read, or come and do not ask, are let go; those that are slow, or wait
+//! for us, are not.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,12 +16,13 @@ use tokio::time::{Instant, sleep};
 
 use crate::support::{Approver, Cluster, request_id, sealed, until, with};
 
-/// How long a node may take to notice. Less than what the kernel itself allows a peer that takes nothing.
+/// How long a node may take to notice. Less than what the kernel itself allows a peer that takes
+/// nothing.
 const SOON: Duration = Duration::from_secs(15);
 
 /// How long a peer may take nothing.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(3);
-/// What a client of HTTP/2 takes before it says more; less cannot be had to begin with.
+/// The window of an HTTP/2 client; a smaller one is not possible at first.
 const WINDOW: u32 = (64 << 10) - 1;
 
 /// A node with room for one large page, and alice's inbox that makes one.
@@ -164,7 +166,8 @@ async fn a_slow_reader_gets_its_answer_whole() {
     assert!(total > 8_000_000 && begun.elapsed() > WRITE_TIMEOUT);
 }
 
-/// What it takes to read so many bytes, at two million a second: in all longer than a peer may take nothing.
+/// Waits as long as a reader of two million bytes a second: in all longer than a peer may take
+/// nothing.
 async fn digest(bytes: usize) {
     let half = u64::try_from(bytes / 2).unwrap();
     sleep(Duration::from_micros(half)).await;

@@ -1,4 +1,4 @@
-//! What is forgotten, and when.
+//! The deletion of sessions.
 
 use std::time::Duration;
 
@@ -20,7 +20,8 @@ async fn sessions_go_when_nothing_was_heard_of_them_for_long_enough() {
     })
     .await;
     let agent = cluster.enforcer("build-bot").await.client;
-    // However long ago it says it was, what counts is when it was heard of. One has more than goes in a statement.
+    // However long ago it says it was, what counts is when it was heard of. One has more than goes
+    // in a statement.
     for n in 0..230 {
         let shot = snapshot("over", &format!("shot-{n}"), 1);
         report(&agent, &shot).await.expect(202);

@@ -1,4 +1,5 @@
-//! The bare event, the core Envelope and the wire Envelope: the same session, if they are what they say.
+//! The bare event, the core Envelope and the wire Envelope: the same session, if they are what they
+//! say.
 
 use serde_json::json;
 
@@ -88,7 +89,7 @@ async fn an_envelope_must_say_what_it_carries() {
                 .refused_at(400, "VALIDATION", "/eventType");
         }
     }
-    // Whatever else is missing, a bare object that is no event is told that.
+    // A bare object that is no event is told so, no matter what else is missing.
     for nothing in [
         json!({}),
         json!({ "state": "idle" }),

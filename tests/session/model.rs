@@ -1,4 +1,5 @@
-//! Random lives of sessions: one by one in step with a plain model, and all at once, where only what must hold is asked.
+//! Random lives of sessions: one by one in step with a plain model, and all at once, where only
+//! what must hold is asked.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -62,7 +63,7 @@ impl Step {
     }
 }
 
-/// What the contract says of one session.
+/// The contract's view of one session.
 #[derive(Debug, Default)]
 struct Model {
     start: Option<usize>,
@@ -76,7 +77,7 @@ impl Model {
     fn play(&mut self, step: &Step) -> &'static str {
         const DUPLICATE: &str = "202 duplicate";
         if matches!(step, Step::Foreign) {
-            // It opens one of its own where there is none; a case begins with a report, so there is one.
+            // A case begins with the owner's report, so a stranger finds the session taken.
             return "403 FORBIDDEN";
         }
         let closed = self.end.is_some();
@@ -241,7 +242,7 @@ fn reports_at_once_on_three_nodes_lose_nothing_and_never_go_back() {
             prop_assert_eq!(scene.send(&first, &session).await, model.play(&first));
             let answers = join_all(steps.iter().map(|step| scene.send(step, &session))).await;
             let seen = seen(&scene.agent, &session).await;
-            // Whatever was accepted as new counts, whatever was not does not, in whichever order they came.
+            // Every step that was accepted as new counts, and no other, in any order.
             let mut accepted: Vec<_> = steps
                 .iter()
                 .zip(&answers)

@@ -1,4 +1,4 @@
-//! Who reports a session, and who may read it.
+//! Writers and readers of a session.
 
 use countersign::store::credential::RoleName;
 use serde_json::{Value, json};

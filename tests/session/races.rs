@@ -44,7 +44,8 @@ async fn of_identical_reports_at_once_one_is_the_first() {
     }
 }
 
-/// Reports these at once, each on a node of its own, when all of them wait for the session's row; and what came of each.
+/// Reports these at once, each on a node of its own, when all of them wait for the session's row;
+/// and what came of each.
 async fn meeting(
     cluster: &Cluster,
     agent: &Client,

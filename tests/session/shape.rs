@@ -1,4 +1,5 @@
-//! Every member of every event: there, missing, of another type, out of range; and one that is not known.
+//! Every member of every event: there, missing, of another type, out of range; and one that is not
+//! known.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Open artifacts: their whole structure is checked, their hash too, and every fault inside them is 422.
+//! Open artifacts: their whole structure and hash are checked. Every fault inside them is 422.
 
 use serde_json::{Value, json};
 

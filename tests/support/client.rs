@@ -1,5 +1,5 @@
-//! Clients of a cluster, typed by role. Each call goes to a node of the caller's choice, or to the next in turn: any
-//! request may reach any node.
+//! Clients of a cluster, typed by role. Each call goes to a node of the caller's choice, or to the
+//! next in turn: any request may reach any node.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -27,7 +27,7 @@ use super::until;
 
 /// The operator's key in every test.
 pub const OPERATOR_KEY: &str = "operator-key-of-the-tests-0123456789abcdef";
-/// What the nodes of every test share.
+/// The secret of all nodes in tests.
 pub const CLUSTER_SECRET: &str = "cluster-secret-of-the-tests-0123456789abcdef";
 
 /// One node.
@@ -121,7 +121,8 @@ impl Cluster {
         Self::on(Database::create().await, count, change).await
     }
 
-    /// One node that reaches its database through a proxy, patient with locks; its listener does not.
+    /// One node that reaches its database through a proxy, patient with locks; its listener does
+    /// not.
     pub async fn behind_proxy() -> (Self, Proxy) {
         let database = Database::create().await;
         let proxy = Proxy::start(&database.url).await;

@@ -18,26 +18,21 @@ use tokio::net::TcpListener;
 /// One request it was sent.
 #[derive(Debug, Clone)]
 pub struct Sent {
-    /// Where.
     pub path: String,
-    /// With which headers.
     pub headers: HeaderMap,
-    /// What.
     pub body: Bytes,
 }
 
 /// A span, and the node it comes from.
 #[derive(Debug, Clone)]
 pub struct Told {
-    /// The node.
     pub node: String,
-    /// The span.
     pub span: Span,
 }
 
 /// A collector that runs as long as the test.
 pub struct Collector {
-    /// What to configure.
+    /// The endpoint to configure.
     pub endpoint: String,
     sent: Arc<Mutex<Vec<Sent>>>,
 }

@@ -1,4 +1,4 @@
-//! What a node says of its own API, and whether its answers keep to it.
+//! A node's description of its own API, and whether its answers keep to it.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -76,7 +76,7 @@ impl Operation {
 }
 
 impl Contract {
-    /// What the client's node says.
+    /// The description of the client's node.
     pub async fn of(client: &Client) -> Self {
         let document = client.get("/openapi.json").await.expect(200).json();
         let messages = client.get("/asyncapi.json").await.expect(200).json();
@@ -141,7 +141,7 @@ impl Contract {
         }
     }
 
-    /// What is wrong with a value, by a schema.
+    /// The faults of a value, by a schema.
     pub fn faults(&self, schema: &Value, value: &Value) -> Option<String> {
         let mut compiled = self.compiled.lock().unwrap();
         let validator = compiled.entry(schema.to_string()).or_insert_with(|| {
@@ -159,14 +159,14 @@ impl Contract {
         (!faults.is_empty()).then(|| faults.join("; "))
     }
 
-    /// What is wrong with a message, by what `/asyncapi.json` says of the one with this id.
+    /// The faults of a message, by `/asyncapi.json` about the one with this id.
     pub fn message_faults(&self, id: &str, message: &Value) -> Option<String> {
         let described = &self.messages["components"]["messages"][id];
         assert!(described.is_object(), "no message {id}");
         self.faults(&described["payload"], message)
     }
 
-    /// What is wrong with an answer, by the document.
+    /// Checks an answer against the document.
     pub fn check(&self, method: &Method, path: &str, answer: &Answer) -> Result<(), String> {
         let operation = self.find(method, path);
         let about = format!("{method} {path} answered {answer:?}");
@@ -180,7 +180,7 @@ impl Contract {
         }
     }
 
-    /// What is wrong with an answer, by one response of the document.
+    /// The faults of an answer, by one response of the document.
     pub fn faults_of(&self, response: &Value, answer: &Answer) -> Option<String> {
         let body = self.check_body(response, answer);
         body.and_then(|()| self.check_headers(response, answer))

@@ -206,8 +206,8 @@ impl Database {
         names.split(',').map(str::to_owned).collect()
     }
 
-    /// Rows of a table that were read since the statistics were reset, as far as backends have reported them: at the latest
-    /// when they end.
+    /// Rows of a table that were read since the statistics were reset, as far as backends have
+    /// reported them: at the latest when they end.
     pub async fn rows_read(&self, table: &str) -> i64 {
         let read = format!(
             "select (coalesce(sum(i.idx_tup_read), 0) + max(t.seq_tup_read))::bigint
@@ -217,7 +217,8 @@ impl Database {
         self.number(&read).await
     }
 
-    /// A transaction of the test's own that has locked an exchange, as a statement of some other node would.
+    /// A transaction of the test's own that has locked an exchange, as a statement of some other
+    /// node would.
     pub async fn locking(&self, request: &str) -> PgConnection {
         let mut connection = self.connect().await;
         let lock = format!(
@@ -237,7 +238,8 @@ impl Database {
         connection
     }
 
-    /// A transaction of the test's own that holds up whoever writes a row of this table, in the middle of the statement.
+    /// A transaction of the test's own that holds up every writer of this table, in the middle of
+    /// the statement.
     pub async fn holding_writes(&self, table: &str) -> PgConnection {
         let hold = format!(
             "create function hold_up() returns trigger language plpgsql
@@ -248,7 +250,8 @@ impl Database {
         self.holding("select pg_advisory_xact_lock(7)").await
     }
 
-    /// Waits until a statement with these words, among the first that the server shows, waits for a lock.
+    /// Waits until a statement with these words, among the first that the server shows, waits for a
+    /// lock.
     pub async fn blocked_in(&self, words: &str) {
         let waiting = format!(
             "select count(*) from pg_stat_activity

@@ -1,4 +1,5 @@
-//! Holds what clients receive over channels, in every test, to the message kinds and close codes of asyncapi.yaml.
+//! Holds what clients receive over channels, in every test, to the message kinds and close codes of
+//! asyncapi.yaml.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -14,7 +15,8 @@ static EVENTS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
     &approver | &names(&DOCUMENT, "enforcerStream", "send")
 });
 
-/// The messages that the gateway sends or receives over a channel, by their id in the document. Answers are sent.
+/// The messages that the gateway sends or receives over a channel, by their id in the document.
+/// Answers are sent.
 pub fn messages(document: &Value, channel: &str, action: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let channel = format!("#/channels/{channel}");

@@ -29,7 +29,7 @@ impl Device {
         self.keys.id().to_string()
     }
 
-    /// What its decisions are signed with.
+    /// The key that signs its decisions.
     pub fn signing_key(&self) -> SigningKey {
         SigningKey::from_bytes(&self.keys.secrets().0)
     }

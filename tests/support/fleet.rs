@@ -1,4 +1,5 @@
-//! Nodes that are processes, on fixed ports, so that they can be killed or restarted under a client's feet.
+//! Nodes that are processes, on fixed ports, so that they can be killed or restarted under a
+//! client's feet.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,7 +32,8 @@ impl Fleet {
         Self::start_with(database_url, count, &[])
     }
 
-    /// Starts `count` nodes with settings of their own, as environment variables without our prefix.
+    /// Starts `count` nodes with settings of their own, as environment variables without our
+    /// prefix.
     pub fn start_with(database_url: &str, count: usize, settings: &[(&str, &str)]) -> Self {
         let mut fleet = Self::empty(database_url, settings);
         for _ in 0..count {
@@ -40,7 +42,8 @@ impl Fleet {
         fleet
     }
 
-    /// Starts a node on each of these addresses of this machine, all on the same port, as in containers.
+    /// Starts a node on each of these addresses of this machine, all on the same port, as in
+    /// containers.
     pub fn start_alike(database_url: &str, hosts: &[&str], settings: &[(&str, &str)]) -> Self {
         let mut fleet = Self::empty(database_url, settings);
         for host in hosts {
@@ -146,7 +149,7 @@ impl Fleet {
     }
 }
 
-/// Set when dropped: a test that fails also stops whoever kills or restarts its nodes.
+/// Set when dropped: a test that fails also stops the tasks that kill or restart its nodes.
 pub struct Finally(pub Arc<AtomicBool>);
 
 impl Drop for Finally {

@@ -60,7 +60,8 @@ impl Framing {
     }
 }
 
-/// Whether a wire Envelope says what this is about, and not the body: of sealed artifacts and compact decisions.
+/// Whether a wire Envelope says what this is about, and not the body: of sealed artifacts and
+/// compact decisions.
 fn is_said_by_the_envelope(body: &Value) -> bool {
     let has = |name: &str| body.get(name).is_some();
     has("ciphertext") && !has("promptHash") || has("signerKeyId") && !has("sigAlg")

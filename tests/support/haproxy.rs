@@ -1,5 +1,6 @@
-//! The real `HAProxy` with the configuration we ship, on this machine: a name server that knows the nodes, a certificate made
-//! on the spot, and a way through TLS for clients that only speak plain HTTP.
+//! The real `HAProxy` with the configuration we ship, on this machine: a name server that knows the
+//! nodes, a certificate made on the spot, and a way through TLS for clients that only speak plain
+//! HTTP.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -34,7 +35,7 @@ pub fn major_version() -> u32 {
 pub struct Balancer {
     /// Where it serves, with TLS.
     pub url: String,
-    /// Who signed its certificate.
+    /// The signer of its certificate.
     pub authority: Arc<Authority>,
     names: Arc<Names>,
     own: SocketAddr,
@@ -43,7 +44,8 @@ pub struct Balancer {
 }
 
 impl Balancer {
-    /// Starts one and waits until it has found a node that is ready. `settings` are more of its variables.
+    /// Starts one and waits until it has found a node that is ready. `settings` are more of its
+    /// variables.
     pub async fn start(nodes: &[String], settings: &[(&str, &str)]) -> Self {
         let nodes: Vec<SocketAddr> = nodes
             .iter()
@@ -118,7 +120,8 @@ impl Balancer {
         *self.names.known.lock().expect("no panic") = addresses.collect();
     }
 
-    /// A plain address for clients that do not speak TLS: each connection goes on to the balancer through TLS.
+    /// A plain address for clients that do not speak TLS: each connection goes on to the balancer
+    /// through TLS.
     pub async fn plain_url(&self) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -145,7 +148,7 @@ impl Drop for Balancer {
     }
 }
 
-/// What it says is of interest to those who asked for logs.
+/// Its output, shown only if logs are asked for.
 fn heard() -> Stdio {
     match std::env::var_os("TEST_LOG") {
         Some(_) => Stdio::inherit(),
@@ -159,7 +162,8 @@ async fn free_port() -> SocketAddr {
     listener.local_addr().expect("an address")
 }
 
-/// A name server that answers every question for an IPv4 address with the same list, as Docker's does for a service.
+/// A name server that answers every question for an IPv4 address with the same list, as Docker's
+/// does for a service.
 struct Names {
     address: SocketAddr,
     known: Mutex<Vec<IpAddr>>,
@@ -184,7 +188,8 @@ impl Names {
         names
     }
 
-    /// RFC 1035: the question comes back, then a record for each address, which names it by a pointer to the question.
+    /// RFC 1035: the question comes back, then a record for each address, which names it by a
+    /// pointer to the question.
     fn answer(&self, asked: &[u8]) -> Option<Vec<u8>> {
         const HEADER: usize = 12;
         const A: [u8; 2] = [0, 1];

@@ -1,5 +1,5 @@
-//! What nodes of this process log, kept for a test to read. The test runs on one thread, so that the subscriber of that thread
-//! gets all of it.
+//! The log of nodes of this process, kept for a test to read. The test runs on one thread, so that
+//! the subscriber of that thread gets all of it.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,8 @@ impl Log {
             .with_writer(lines.clone())
             .finish()
             .with(filter);
-        // Where there is only one, a line first reached by another test's thread would be off for good.
+        // Where there is only one, a line first reached by another test's thread would be off for
+        // good.
         let second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::new());
         Self {
             lines,

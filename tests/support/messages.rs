@@ -143,7 +143,7 @@ pub fn public_key(key: &SigningKey) -> String {
     URL_SAFE_NO_PAD.encode(key.verifying_key().as_bytes())
 }
 
-/// What registers an approver's key, with the proof that its holder does.
+/// Registers an approver's key, with the proof of possession.
 pub fn registration(tenant: &TenantId, approver: &str, id: &str, key: &SigningKey) -> Value {
     let (public, nonce, created_at) = (public_key(key), request_id(), now());
     let purpose = "countersign-key-registration-v1";

@@ -1,5 +1,5 @@
-//! What the tests share: a private PostgreSQL, clusters of nodes on databases of their own, clients typed by role, and
-//! the messages they send.
+//! Shared by the tests: a private PostgreSQL, clusters of nodes on databases of their own, clients
+//! typed by role, and the messages they send.
 
 pub mod answer;
 pub mod client;
@@ -38,8 +38,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::sync::{Mutex, MutexGuard};
 use tokio::time::{Instant, sleep};
 
-/// For calls over plain HTTP. A client with reqwest's defaults reads the system's root certificates, which takes longer than
-/// most calls.
+/// For calls over plain HTTP. A client with reqwest's defaults reads the system's root
+/// certificates, which takes longer than most calls.
 pub fn http() -> reqwest::ClientBuilder {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
@@ -47,7 +47,8 @@ pub fn http() -> reqwest::ClientBuilder {
         .expect("a configuration")
         .with_root_certificates(rustls::RootCertStore::empty())
         .with_no_client_auth();
-    // After many calls at once all their connections would stay open: each is two files of this process, which may have few.
+    // After many calls at once all their connections would stay open: each is two files of this
+    // process, which may have few.
     reqwest::Client::builder()
         .tls_backend_preconfigured(config)
         .pool_max_idle_per_host(4)
@@ -71,8 +72,8 @@ pub async fn until<F: Future<Output = bool>>(
     }
 }
 
-/// Raises the soft limit of open files to the hard one. Some tests open thousands of connections, and the usual soft limit
-/// is 1,024.
+/// Raises the soft limit of open files to the hard one. Some tests open thousands of connections,
+/// and the usual soft limit is 1,024.
 pub fn raise_file_limit() {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");
     setrlimit(Resource::RLIMIT_NOFILE, hard, hard).expect("up to the hard limit");
@@ -84,8 +85,9 @@ pub struct ConnectionCrowd {
     _turn: Option<MutexGuard<'static, ()>>,
 }
 
-/// As many connections as a test wants to hold. Where the limit of open files is low, they are fewer, and such tests wait for each
-/// other: in this process a connection to a node behind a proxy is four files, and other tests run beside.
+/// As many connections as a test wants to hold. Where the limit of open files is low, they are
+/// fewer, and such tests wait for each other: in this process a connection to a node behind a proxy
+/// is four files, and other tests run beside.
 pub async fn crowd(wanted: usize) -> ConnectionCrowd {
     static TURN: Mutex<()> = Mutex::const_new(());
     raise_file_limit();

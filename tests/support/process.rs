@@ -20,7 +20,7 @@ pub fn countersign() -> Command {
     }
     // The usual port is for one node a machine, and tests run many.
     command.env("COUNTERSIGN_TELEMETRY__METRICS_LISTEN", "");
-    // Never the profile of whoever runs the tests; those that look at one have their own.
+    // Never the user's own profile; tests that look at one have their own.
     let config = concat!(env!("CARGO_TARGET_TMPDIR"), "/config");
     command.env("XDG_CONFIG_HOME", config);
     command

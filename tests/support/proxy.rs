@@ -1,5 +1,5 @@
-//! A TCP proxy that a test can put between a node and PostgreSQL, to lose bytes in either direction, silence or cut
-//! connections, or lead new ones to another server.
+//! A TCP proxy that a test can put between a node and PostgreSQL, to lose bytes in either
+//! direction, silence or cut connections, or lead new ones to another server.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-/// What the proxy does to every connection.
+/// The proxy's behaviour towards every connection.
 #[derive(Default)]
 struct Mood {
     swallow_up: AtomicBool,
@@ -23,7 +23,7 @@ struct Mood {
     target: Mutex<String>,
 }
 
-/// What it does to the connections of a time.
+/// Its behaviour towards the connections since the last cut.
 #[derive(Default, Clone)]
 struct Fate {
     cut: CancellationToken,
@@ -86,7 +86,7 @@ impl Proxy {
         self.mood.refuse.store(refuse, Ordering::SeqCst);
     }
 
-    /// Has new connections wait so long before anything passes.
+    /// Delays everything on new connections.
     pub fn delay(&self, delay_ms: u64) {
         self.mood.delay_ms.store(delay_ms, Ordering::SeqCst);
     }
@@ -109,8 +109,8 @@ impl Proxy {
         fate.cut.cancel();
     }
 
-    /// Silences every connection under way: nothing arrives any more, and nobody learns that the other side has closed. New
-    /// ones work.
+    /// Silences every connection under way: nothing arrives any more, and nobody learns that the
+    /// other side has closed. New ones work.
     pub fn silence(&self) {
         self.silence_later()();
     }

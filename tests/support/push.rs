@@ -1,5 +1,6 @@
-//! A reference client for push, written as the example a client author would copy: it reads a WebSocket or an event stream,
-//! reconnects with exponential backoff to the next node in turn, and drops what it has seen by `msgId`.
+//! A reference client for push, written as the example a client author would copy: it reads a
+//! WebSocket or an event stream, reconnects with exponential backoff to the next node in turn, and
+//! drops what it has seen by `msgId`.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::Duration;
@@ -44,8 +45,8 @@ impl Socket {
 }
 
 impl Socket {
-    /// The same as a browser does for a page of this origin, whose token is one of the subprotocols. A proxy may have passed
-    /// another host on.
+    /// The same as a browser does for a page of this origin, whose token is one of the
+    /// subprotocols. A proxy may have passed another host on.
     pub async fn connect_from(
         url: &str,
         role: &str,
@@ -73,7 +74,8 @@ impl Socket {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
-    /// Connects over a stream that is open already, with whatever it has proven, or tells the status of the refusal.
+    /// Connects over a stream that is open already, with whatever it has proven, or tells the
+    /// status of the refusal.
     pub async fn over(stream: S, role: &str, id: &str) -> Result<Self, u16> {
         let url = format!("ws://localhost/v1/ws?role={role}&id={id}");
         match tokio_tungstenite::client_async(url, stream).await {
@@ -158,7 +160,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
             .expect("it is closed in time")
     }
 
-    /// Whether nothing comes for a while. A wait that must be long enough to mean something, and is no condition.
+    /// Whether nothing comes for a while. A wait that must be long enough to mean something, and is
+    /// no condition.
     pub async fn is_silent(&mut self, long: Duration) -> bool {
         timeout(long, self.next()).await.is_err()
     }
@@ -293,9 +296,9 @@ pub struct Persistent {
     last_event: Option<String>,
     attempts: u32,
     turn: usize,
-    /// What it has seen: repeats are dropped.
+    /// Messages that it has seen: repeats are dropped.
     seen: HashSet<String>,
-    /// What the gateway has confirmed: none of it may ever come again.
+    /// Messages whose acknowledgement the gateway has confirmed: none of them may ever come again.
     acked: HashSet<String>,
 }
 
@@ -317,7 +320,8 @@ impl Persistent {
         }
     }
 
-    /// Connects again if need be: 50 ms after the first failure, then twice as long each time, up to 2 s.
+    /// Connects again if need be: 50 ms after the first failure, then twice as long each time, up
+    /// to 2 s.
     async fn link(&mut self) -> &mut Link {
         while self.link.is_none() {
             if self.attempts > 0 {
@@ -404,7 +408,8 @@ impl Persistent {
         }
     }
 
-    /// Runs until `act`, which is handed every new message, says that it is done; fails the test past `patience`.
+    /// Runs until `act`, which is handed every new message, says that it is done; fails the test
+    /// past `patience`.
     pub async fn run(&mut self, patience: Duration, mut act: impl AsyncFnMut(&Value) -> bool) {
         let deadline = Instant::now() + patience;
         loop {

@@ -12,7 +12,8 @@ use super::answer::Answer;
 /// How long a node may take to answer what it need not wait for.
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-/// Sends a head and these bytes, then nothing more, and reads the answer; fails if it does not come at once.
+/// Sends a head and these bytes, then nothing more, and reads the answer; fails if it does not come
+/// at once.
 pub async fn send(url: &str, head: &str, body: &[u8]) -> Answer {
     let address = url.strip_prefix("http://").expect("plain HTTP");
     let mut stream = TcpStream::connect(address).await.expect("a connection");

@@ -1,5 +1,5 @@
-//! The roles of `deploy/roles.sql`, made by the script itself in a test's database. Roles belong to the whole server, so
-//! every test has its own.
+//! The roles of `deploy/roles.sql`, made by the script itself in a test's database. Roles belong to
+//! the whole server, so every test has its own.
 
 use std::process::Command;
 use std::sync::OnceLock;
@@ -26,7 +26,7 @@ fn programs() -> &'static str {
 /// An owner, an application and a reader, in one database.
 pub struct Roles {
     database: Database,
-    /// Who runs the script.
+    /// The user that runs the script.
     administrator: String,
     number: usize,
 }

@@ -1,10 +1,11 @@
-//! `/metrics` as a strict reader of Prometheus' text format sees it: whatever breaks the format fails the test.
+//! `/metrics` as a strict reader of Prometheus' text format sees it: whatever breaks the format
+//! fails the test.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use countersign::telemetry::Metrics;
 
-/// What a scrape showed.
+/// One scrape's metrics.
 #[derive(Debug, Default)]
 pub struct Scrape {
     /// Each metric's type.
@@ -188,7 +189,7 @@ impl Scrape {
             .unwrap_or_else(|| panic!("no {name} {labels:?}"))
     }
 
-    /// The same, or zero where there is none yet.
+    /// The same, or zero if the metric does not exist yet.
     pub fn count(&self, name: &str, labels: &[(&str, &str)]) -> f64 {
         self.find(name, labels).unwrap_or_default()
     }

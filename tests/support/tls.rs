@@ -181,7 +181,7 @@ fn write_whole(path: &Path, text: &str) {
     std::fs::rename(&part, path).expect("in place");
 }
 
-/// What a client trusts, shows and speaks.
+/// A client's trust, certificate and protocol.
 pub struct TlsClient<'a> {
     trusted: &'a Authority,
     shown: Option<&'a Pair>,

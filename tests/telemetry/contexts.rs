@@ -1,4 +1,5 @@
-//! Trace contexts: read as W3C writes them, and carried from a submission to its delivery whether or not spans are made.
+//! Trace contexts: read as W3C writes them, and carried from a submission to its delivery whether
+//! or not spans are made.
 
 use countersign::protocol::trace::TraceContext;
 use reqwest::Method;
@@ -79,7 +80,8 @@ fn a_context_is_added_to_a_trace_without_touching_the_rest() {
     }
 }
 
-/// A submission over REST with these headers, pushed, decided and delivered; returns both traces as they arrived.
+/// A submission over REST with these headers, pushed, decided and delivered; returns both traces as
+/// they arrived.
 async fn exchanged(
     headers: &[(&str, &str)],
     trace: Option<Value>,

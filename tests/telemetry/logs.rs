@@ -10,7 +10,7 @@ use crate::support::{Client, Cluster};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
-/// What a node logs in this format of two calls, the first of which has a trace.
+/// A node's log, in this format, of two calls, the first of which has a trace.
 async fn logged(format: &str) -> String {
     let cluster = Cluster::start(1).await;
     let directory = tempfile::tempdir().unwrap();

@@ -1,4 +1,5 @@
-//! `/metrics` after traffic: the figures are the traffic's, and no caller decides how many series there are.
+//! `/metrics` after traffic: the figures are the traffic's, and no caller decides how many series
+//! there are.
 
 use std::time::Duration;
 
@@ -160,7 +161,7 @@ async fn figures_on_three_nodes_are_those_of_the_traffic() {
     .await;
 }
 
-/// What holds of any node that is well.
+/// Invariants of any healthy node.
 fn assert_sane(scrape: &Scrape) {
     let gauge = |name: &str| scrape.value(name, &[]);
     assert!((gauge("countersign_wake_healthy") - 1.0).abs() < 0.1);
@@ -260,7 +261,8 @@ async fn callers_cannot_multiply_series() {
             .map(|line| line.rsplit_once(' ').unwrap().0.to_owned())
             .collect()
     };
-    // The node adds series of its own as its background work first happens. A caller's would grow with every round.
+    // The node adds series of its own as its background work first happens. A caller's would grow
+    // with every round.
     let mut before = Vec::new();
     let mut after = Vec::new();
     for round in 0..20 {

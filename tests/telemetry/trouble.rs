@@ -1,4 +1,5 @@
-//! Metrics that move when something is wrong: hints that do not arrive, channels that the gateway ends.
+//! Metrics that move when something is wrong: hints that do not arrive, channels that the gateway
+//! ends.
 
 use std::time::Duration;
 
@@ -62,7 +63,7 @@ async fn channels_that_the_gateway_ends_are_counted_by_reason() {
     assert_eq!(second.closed().await, 1008);
     assert_eq!(closed().await, [1, 1, 0, 0]);
 
-    // Who does not read does not answer pings either.
+    // A client that does not read does not answer pings either.
     let bob = cluster.approver("bob").await;
     let _mute = open("bob", bob.client.key()).await;
     until("it is let go", SOON, async || {

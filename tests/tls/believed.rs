@@ -1,4 +1,4 @@
-//! What proxies say about the client: taken from those that are listed, as far as it makes sense.
+//! Proxies' headers about the client: believed from listed proxies, as far as they make sense.
 
 use std::net::{IpAddr, SocketAddr};
 

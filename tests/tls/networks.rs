@@ -1,4 +1,4 @@
-//! Networks: what lies in one, and what is none.
+//! Networks: the addresses in one, and invalid ones.
 
 use countersign::config::Tls;
 use countersign::http::server::proxied::TrustedProxies;

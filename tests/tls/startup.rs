@@ -1,4 +1,5 @@
-//! What a user meets on the command line: refusals that say what to set, health through TLS, keys of every kind.
+//! A user's view of the command line: refusals that say what to set, health through TLS, keys of
+//! every kind.
 
 use std::path::Path;
 use std::process::Command;
@@ -188,7 +189,8 @@ async fn health_is_asked_through_tls_even_where_certificates_are_required() {
         let (ok, text) = ask(&[], &here);
         assert!(!ok, "plain HTTP is no health: {text}");
 
-        // The node's own certificate opens the door where one is needed, and no credential follows from it.
+        // The node's own certificate opens the door where one is needed, and no credential follows
+        // from it.
         let pair = servers.server();
         let answer = TlsClient::trusting(&servers).showing(&pair);
         let answer = answer.get(&here, "/livez", &[]).await;

@@ -1,4 +1,5 @@
-//! Forged, stolen and broken tokens. Each gets the same refusal, and none is taken for want of a check.
+//! Forged, stolen and broken tokens. Each gets the same refusal, and none is taken for want of a
+//! check.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -147,7 +148,8 @@ async fn a_token_that_is_not_signed_by_the_issuer_is_not_taken() {
         let token = ed.sign_text(&header, &good);
         try_token(&cluster, &token).await.expect(200);
     }
-    // Without a key's name, and more than one that would do: none is guessed. (Here each is the only one of its kind.)
+    // Without a key's name, and more than one that would do: none is guessed. (Here each is the
+    // only one of its kind.)
     let second = IssuerKey::new("ed-2", "EdDSA");
     provider.publish(&[&rsa, &ed, &second]);
     let next = Cluster::with(1, |config| by_jwt(config, &provider)).await;

@@ -127,7 +127,7 @@ async fn a_revoked_token_loses_its_channels_too() {
         .await
         .unwrap();
     provider.know("revoked", Says::Json(json!({ "active": false })));
-    // What nobody can judge stays.
+    // A channel that nobody can judge stays.
     provider.know("unheard-of", Says::Text(500, String::new()));
     let (code, ()) = tokio::join!(socket.closed(), stream.ended());
     assert_eq!(code, 1008);

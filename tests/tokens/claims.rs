@@ -1,4 +1,4 @@
-//! What a token claims: missing, wrong, doubled, or past its time.
+//! A token's claims: missing, wrong, doubled, or past their time.
 
 use std::time::Duration;
 

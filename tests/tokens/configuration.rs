@@ -1,4 +1,5 @@
-//! What is configured by halves, or could be mixed up, refuses to start; secrets are read from files and never printed.
+//! A configuration by halves, or one that could be mixed up, refuses to start; secrets are read
+//! from files and never printed.
 
 use countersign::config::{Config, Secret};
 use serde_json::{Value, json};
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 /// A secret that is long enough.
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
-/// What is wrong with `[auth]` being `base` with one key changed.
+/// The error of `[auth]` being `base` with one key changed.
 fn problem(base: &Value, key: &str, value: &Value) -> Option<String> {
     let mut auth = base.clone();
     if !key.is_empty() {

@@ -1,4 +1,5 @@
-//! Opaque tokens: what the authorization server says, how long it is believed, and what happens while it says nothing.
+//! Opaque tokens: what the authorization server says, how long it is believed, and what happens
+//! while it says nothing.
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +49,8 @@ async fn an_opaque_token_serves_a_whole_exchange() {
         .unwrap();
     assert_eq!(basic, b"gate%20way:s%3Ae%25c%2Fr%2Bt");
 
-    // A client without a user stands for itself; a token without an end, or that looks signed, is as good as any.
+    // A client without a user stands for itself; a token without an end, or that looks signed, is
+    // as good as any.
     let client = with(&without(&bot, "/sub"), "/client_id", json!("ci"));
     provider.know("client", Says::Json(without(&client, "/exp")));
     let signed = IssuerKey::new("k", "EdDSA").sign(&alice(&cluster));
@@ -216,7 +218,7 @@ async fn many_who_present_one_token_ask_once_and_many_tokens_ask_64_at_a_time() 
         answer.expect(200);
     }
     assert_eq!(provider.asked(), 1);
-    // Whoever asked first may be gone before the answer is there.
+    // The first caller may be gone before the answer is there.
     provider.know("left", Says::Late(Duration::from_millis(500), good.clone()));
     let left = tokio::time::timeout(Duration::from_millis(100), call("left".into())).await;
     assert!(left.is_err(), "it hung up");

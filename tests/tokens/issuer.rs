@@ -1,4 +1,5 @@
-//! Issuers' keys, and the tokens signed with them: good ones, and any that can be put together by hand.
+//! Issuers' keys, and the tokens signed with them: good ones, and any that can be put together by
+//! hand.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -11,11 +12,11 @@ use ring::signature::{
 };
 use serde_json::{Value, json};
 
-/// Who issues the tokens of the tests.
+/// The issuer of the tests' tokens.
 pub const ISSUER: &str = "https://issuer.example";
 /// Whom they are for.
 pub const AUDIENCE: &str = "countersign-tests";
-/// What the issuer may share with the gateway.
+/// The secret that the issuer may share with the gateway.
 pub const SHARED_SECRET: &str = "shared-secret-of-the-tests-0123456789abcdef";
 
 /// A key made for these tests (PKCS #8), since making one takes long. It signs nothing else.
@@ -38,7 +39,6 @@ Rg5jtJdpbnNb/0W9EIg7+ar9M+m4EqoRATDKcm0lPu99OxzPAoGAP9HyUAzK9YVMgZ2/GDGp57wKr148
 YeOGM1ie5JVEDqVKiKITltQi3XkEUMfpM+ULDjqVOyJqn29ZzWtIyTZFq6mfIgKP1qMpePm4phwtx2NubJowehwIpTM64YnPGfI/\
 fWckBIB+WFYULotsn2VphDE=";
 
-/// What signs.
 pub enum Signer {
     Rsa(Box<RsaKeyPair>),
     P256(EcdsaKeyPair),

@@ -1,4 +1,5 @@
-//! The issuer's keys: how they change, what happens while they cannot be read, and that nobody makes us read them often.
+//! The issuer's keys: how they change, what happens while they cannot be read, and that nobody
+//! makes us read them often.
 
 use std::time::Duration;
 

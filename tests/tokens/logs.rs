@@ -1,4 +1,4 @@
-//! What is logged: why a token was refused, and never the token, a secret or a password.
+//! The log: why a token was refused, and never the token, a secret or a password.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,5 +1,5 @@
-//! An authorization server in the test's own process: it publishes keys and introspects tokens, counts what it is asked, and
-//! can be slow, wrong or gone.
+//! An authorization server in the test's own process: it publishes keys and introspects tokens,
+//! counts what it is asked, and can be slow, wrong or gone.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use super::issuer::IssuerKey;
 
-/// What an endpoint says.
+/// An endpoint's answer.
 #[derive(Debug, Clone)]
 pub enum Says {
     /// This, with 200.
@@ -47,7 +47,7 @@ impl Says {
     }
 }
 
-/// What the endpoints share with the test.
+/// Shared by the endpoints and the test.
 #[derive(Default)]
 struct Desk {
     keys: Mutex<Option<Says>>,
@@ -129,7 +129,7 @@ impl Provider {
         self.desk.most_asking.load(Ordering::SeqCst)
     }
 
-    /// What it was last asked under.
+    /// The header of the last request.
     pub fn authorization(&self) -> String {
         self.desk.authorization.lock().unwrap().clone().unwrap()
     }

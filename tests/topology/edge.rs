@@ -1,4 +1,5 @@
-//! What the balancer does besides balancing: TLS, who is believed about the client, nodes that come, go and die.
+//! The balancer beyond balancing: TLS, which proxies are believed about the client, nodes that
+//! come, go and die.
 
 use std::process::Command;
 

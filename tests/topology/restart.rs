@@ -1,5 +1,5 @@
-//! A rolling restart under load: exchanges by WebSocket, event stream and long poll go on, no call fails, and nothing is
-//! lost or comes twice.
+//! A rolling restart under load: exchanges by WebSocket, event stream and long poll go on, no call
+//! fails, and nothing is lost or comes twice.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -37,7 +37,7 @@ async fn waiting(
 ) -> tokio::task::JoinHandle<Answer> {
     let (client, requests) = (client.on(0), requests.to_vec());
     let count = requests.len();
-    // What ends only with the time of the wait was not woken.
+    // A wait that ends only by its timeout was not woken.
     let wait = tokio::spawn(async move {
         let wait = wait_for_any(&client, &requests, 60);
         timeout(Duration::from_secs(20), wait)

@@ -1,4 +1,5 @@
-//! Why a waiter was woken: what the fallback poll finds counts as missed, so a hint must not pass for it.
+//! Why a waiter was woken: what the fallback poll finds counts as missed, so a hint must not pass
+//! for it.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-// The approver on this device: what views call. Errors are always a `Problem`. What is not needed to show the inbox is loaded when it
-// is called.
+// The approver on this device: what views call. Errors are always a `Problem`. Modules that the
+// inbox does not need load on demand.
 
 /** @typedef {import('./types.js').Item} Item */
 /** @typedef {import('./types.js').Inbox} Inbox */
@@ -20,7 +20,8 @@ import { Session as Shared } from "./session.js";
 import { Store } from "./store.js";
 
 /**
- * Where the gateway is. By default it is where the page comes from; a page that is hosted elsewhere names its nodes.
+ * Where the gateway is. By default it is where the page comes from; a page that is hosted elsewhere
+ * names its nodes.
  * @typedef {object} Place
  * @property {string[]} [gateways] addresses of nodes or of a load balancer
  * @property {string} [page] the address of this page, for links to it
@@ -37,7 +38,7 @@ function placeOf({ gateways, page }) {
 
 export class Approver {
 	/**
-	 * The approver whose keys this browser keeps, or null if there are none: then an invitation is needed.
+	 * The approver whose keys this browser keeps. Null without keys: then an invitation is needed.
 	 * @param {Place} [place]
 	 * @returns {Promise<Approver | null>}
 	 */
@@ -55,7 +56,8 @@ export class Approver {
 	}
 
 	/**
-	 * Takes an invitation: its link or its code. Creates keys and keeps them before anything else happens. Go on with `enrol`.
+	 * Takes an invitation: its link or its code. Creates keys and keeps them before anything else
+	 * happens. Go on with `enrol`.
 	 * @param {string} invitation
 	 * @param {string} deviceName
 	 * @param {Place} [place]
@@ -93,7 +95,8 @@ export class Approver {
 	}
 
 	/**
-	 * Where the person goes to sign in. The provider sends them back to this page, with an answer for `finishSignIn`.
+	 * Where the person goes to sign in. The provider sends them back to this page, with an answer
+	 * for `finishSignIn`.
 	 * @param {string | null} deviceName of a new device; null: this device signs in again
 	 * @param {Place} [place]
 	 * @returns {Promise<string>}
@@ -190,8 +193,8 @@ export class Approver {
 	}
 
 	/**
-	 * Signs and sends a decision about what was shown; refused if that is not what waits now. Resolves once the gateway has accepted
-	 * it; the item is then `decided`, and later `delivered`.
+	 * Signs and sends a decision about what was shown; refused if that is not what waits now.
+	 * Resolves once the gateway has accepted it; the item is then `decided`, and later `delivered`.
 	 * @param {Item} shown
 	 * @param {Choice} choice
 	 * @returns {Promise<void>}
@@ -238,8 +241,8 @@ export class Approver {
 	}
 
 	/**
-	 * Ends a pairing, here and at the gateway, there for all devices. Here it ends even if the gateway cannot be told; then that is
-	 * the problem.
+	 * Ends a pairing, here and at the gateway, there for all devices. Here it ends even if the
+	 * gateway cannot be told; then that is the problem.
 	 * @param {string} enforcerId
 	 * @returns {Promise<void>}
 	 */
@@ -283,7 +286,7 @@ export class Approver {
 	}
 
 	/**
-	 * What became of a prompt.
+	 * The state of a prompt.
 	 * @param {import('./types.js').SentPrompt} sent
 	 * @returns {Promise<import('./types.js').SentPrompt>}
 	 */
@@ -331,8 +334,8 @@ export class Approver {
 	}
 
 	/**
-	 * Decisions about this approver's requests, newest first, as this device has seen them. `before` is `decidedAt` of the last entry
-	 * that is known.
+	 * Decisions about this approver's requests, newest first, as this device has seen them.
+	 * `before` is `decidedAt` of the last entry that is known.
 	 * @param {string | null} [before]
 	 * @param {number} [limit]
 	 * @returns {Promise<HistoryEntry[]>}
@@ -343,7 +346,8 @@ export class Approver {
 	}
 
 	/**
-	 * The name and text of a file that `countersign verify` checks offline. It has the artifact in plain.
+	 * The name and text of a file that `countersign verify` checks offline. It has the artifact in
+	 * plain.
 	 * @param {string} requestId
 	 * @returns {Promise<{ name: string, text: string }>}
 	 */
@@ -378,21 +382,25 @@ export class Approver {
 		await testNotification(this.session, notificationId);
 	}
 
-	/** Registers for notifications anew, if that has become necessary. Nothing else depends on it. */
+	/**
+	 * Registers for notifications anew, if that has become necessary. Nothing else depends on it.
+	 */
 	async renewNotifications() {
 		const { renewNotifications } = await loaded(import("./notifications.js"));
 		await renewNotifications(this.session);
 	}
 
 	/**
-	 * Removes keys, credential and history from this browser. With `revoke`, the device is revoked first; if that fails, nothing
-	 * is removed. Tokens of a sign-in are ended too.
+	 * Removes keys, credential and history from this browser. With `revoke`, the device is revoked
+	 * first; if that fails, nothing is removed. Tokens of a sign-in are ended too.
 	 * @param {{ revoke: boolean }} options
-	 * @returns {Promise<string | null>} where the person is signed out at the provider as well, if there is such a place
+	 * @returns {Promise<string | null>} where the person is signed out at the provider as well, if
+	 *   there is such a place
 	 */
 	async logout({ revoke }) {
 		if (revoke) await revokeDevice(this.session, this.identity.deviceId);
-		// The gateway may be away; then the subscription is gone, and the gateway learns of it when it next uses it.
+		// The gateway may be away; then the subscription is gone, and the gateway learns of it when
+		// it next uses it.
 		await this.silenceHere().catch(() => {});
 		const tokens = await this.session.store.tokens();
 		const signOut = tokens
@@ -463,7 +471,10 @@ export class Approver {
 		);
 	}
 
-	/** Takes over what other devices know of enforcers, and tells them what this one knows. Nothing else depends on it. */
+	/**
+	 * Takes over what other devices know of enforcers, and tells them what this one knows. Nothing
+	 * else depends on it.
+	 */
 	async share() {
 		try {
 			const { introduceEnforcers, learnEnforcers } = await loaded(

@@ -1,4 +1,5 @@
-// Artifacts, opened on this device. What is said about one in plain is believed only if its content agrees.
+// Artifacts, opened on this device. Plain members about one are believed only if its content
+// agrees.
 
 import { fromBase64urlOf, sha256, toHex, utf8 } from "./bytes.js";
 import {
@@ -49,7 +50,7 @@ const SALT_TEXT = /^[\w-]{22}$/;
  */
 
 /**
- * What an `approval.request` says in plain about a sealed artifact.
+ * The plain members of an `approval.request` about a sealed artifact.
  * @typedef {object} ArtifactContext
  * @property {string} requestId
  * @property {string} artifactType
@@ -154,7 +155,8 @@ function readArtifact(node) {
 }
 
 /**
- * Where the agent works. Decisions repeat `repoRef` in plain, so that is a salted hash, and the text stands within.
+ * Where the agent works. Decisions repeat `repoRef` in plain, so that is a salted hash, and the
+ * text stands within.
  * @param {Node} node
  */
 async function readRepository(node) {
@@ -200,7 +202,8 @@ function readDevices(extensions) {
 }
 
 /**
- * The key that the enforcer made for the outcome of this request. Null for a version that this page does not know.
+ * The key that the enforcer made for the outcome of this request. Null for a version that this page
+ * does not know.
  * @param {Node | undefined} extensions
  */
 function readOutcomeKey(extensions) {
@@ -221,7 +224,7 @@ function toObject(node) {
 }
 
 /**
- * What stands beside the members that have a place of their own.
+ * The members without a place of their own.
  * @param {Node} node
  * @returns {JsonObject}
  */
@@ -231,8 +234,8 @@ function readRest(node) {
 	const rest = metadata === undefined ? {} : { metadata };
 	const isSalt = (/** @type {string} */ name, /** @type {unknown} */ value) =>
 		name === SALT && typeof value === "string" && SALT_TEXT.test(value);
-	// The repository has a place of its own, the devices are compared with those that are known, and the key says nothing to people. Their
-	// form was checked.
+	// The repository has a place of its own, the devices are compared with those that are known,
+	// and the key says nothing to people. Their form was checked.
 	const isRead = (/** @type {string} */ name, /** @type {any} */ value) =>
 		name === DEVICES ||
 		name === REPOSITORY ||
@@ -246,7 +249,8 @@ function readRest(node) {
 }
 
 /**
- * The actions that an artifact offers. Null: it offers some that are not understood, or too many or too long to be shown.
+ * The actions that an artifact offers. Null: it offers some that are not understood, or too many or
+ * too long to be shown.
  * @param {Node} extensions
  * @returns {RequestedAction[] | null}
  */

@@ -62,7 +62,8 @@ export function toBase64url(bytes) {
 }
 
 /**
- * Without padding, and with unused bits zero. Not by `atob`, which accepts other spellings of the same bytes.
+ * Without padding, and with unused bits zero. Not by `atob`, which accepts other spellings of the
+ * same bytes.
  * @param {Thing} what
  * @param {string} text
  */

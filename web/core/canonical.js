@@ -1,5 +1,5 @@
-// The canonical form (RFC 8785) of strict JSON, and reading the members of objects. Whatever is hashed, signed or compared has one
-// spelling.
+// The canonical form (RFC 8785) of strict JSON, and reading the members of objects. So each value
+// that is hashed, signed or compared has one spelling.
 
 import { fromUtf8, sha256, toHex, utf8 } from "./bytes.js";
 import { JsonError, parseJson } from "./json.js";
@@ -123,8 +123,8 @@ export function readTime(text) {
 }
 
 /**
- * Spelled as the gateway and the terminal client do, without zeros at the end of a fraction: both read a time and spell it again
- * before they verify a signature over it.
+ * Spelled as the gateway and the terminal client do, without zeros at the end of a fraction: both
+ * read a time and spell it again before they verify a signature over it.
  * @param {number} milliseconds
  */
 export function spellTime(milliseconds) {
@@ -194,7 +194,10 @@ export class Reader {
 		});
 	}
 
-	/** Before anything else, so that a later version is refused as such and not for what is new in it. */
+	/**
+	 * Before anything else, so that a later version is refused as such and not for what is new in
+	 * it.
+	 */
 	version() {
 		if (this.required("v", "1").value !== 1)
 			throw Problem.of("version", { what: this.what });

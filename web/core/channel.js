@@ -1,4 +1,5 @@
-// What the gateway pushes, over a WebSocket. A channel that breaks or falls silent is opened again, at any node.
+// The gateway's push channel, over a WebSocket. A channel that breaks or falls silent is opened
+// again, at any node.
 
 import { jittered, MAX_ANSWER_BYTES } from "./gateway.js";
 import { Problem } from "./problem.js";
@@ -8,7 +9,10 @@ import { Problem } from "./problem.js";
 const FIRST_PAUSE_MS = 250;
 const LONGEST_PAUSE_MS = 30_000;
 const OPEN_WITHIN_MS = 15_000;
-/** How often the gateway is asked whether it is still there. A page does not see the pings of WebSockets. */
+/**
+ * How often the gateway is asked whether it is still there. A page does not see the pings of
+ * WebSockets.
+ */
 const PROBE_MS = 30_000;
 const ANSWER_WITHIN_MS = 10_000;
 /** A person looks at the page again, and should not wait long. */
@@ -16,7 +20,8 @@ const CHECK_WITHIN_MS = 3_000;
 
 /**
  * @typedef {object} Listener
- * @property {() => void} opened at first or again: what was missed meanwhile has to be read elsewhere
+ * @property {() => void} opened at first or again: what was missed meanwhile has to be read
+ *   elsewhere
  * @property {(text: string) => void} received the same message may come again
  * @property {() => void} interrupted it is opened again by itself
  */
@@ -95,10 +100,14 @@ export class Channel {
 		socket?.close();
 	}
 
-	/** Each time with a credential that counts now: the gateway closes a channel when its token ends. */
+	/**
+	 * Each time with a credential that counts now: the gateway closes a channel when its token
+	 * ends.
+	 */
 	async open() {
 		const turn = ++this.turn;
-		// Set before it opens, and reset only by a message: a channel that opens and breaks at once is not opened in a tight loop.
+		// Set before it opens, and reset only by a message: a channel that opens and breaks at once
+		// is not opened in a tight loop.
 		this.pauseMs = Math.min(
 			Math.max(this.pauseMs * 2, FIRST_PAUSE_MS),
 			LONGEST_PAUSE_MS,
@@ -125,7 +134,8 @@ export class Channel {
 				protocols,
 			);
 		} catch {
-			// A credential that cannot be the name of a protocol, or an address that this page may not reach.
+			// A credential that cannot be the name of a protocol, or an address that this page may
+			// not reach.
 			this.listener.interrupted();
 			return;
 		}

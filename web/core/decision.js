@@ -1,5 +1,6 @@
-// Signing a decision, always in the full form. Only an opened artifact can be approved: there is no function that approves anything
-// else. What a person adds is encrypted to the enforcer, since the gateway reads decisions.
+// Signing a decision, always in the full form. Only an opened artifact can be approved: there is no
+// function that approves anything else. A person's reason is encrypted to the enforcer, since the
+// gateway reads decisions.
 
 import { fromBase64url, toBase64url, utf8 } from "./bytes.js";
 import {
@@ -27,7 +28,10 @@ import { seal } from "./seal.js";
 
 const WHAT = "decision";
 const MAX_GRANT_SECONDS = 24 * 60 * 60;
-/** How long a rejection of something that could not be opened counts: the time beside it may be a lie. */
+/**
+ * How long a rejection of something that could not be opened counts: the time beside it may be a
+ * lie.
+ */
 const REJECTION_SECONDS = 60 * 60;
 const MAX_REASON_CHARS = 4_000;
 const MAX_ACTION_CHARS = 1_024;
@@ -36,7 +40,7 @@ const SCOPES = /** @type {const} */ (["once", "timebox", "session"]);
 const VERDICTS = /** @type {const} */ (["approve", "reject"]);
 
 /**
- * What a decision is about.
+ * The subject of a decision.
  * @typedef {object} Subject
  * @property {string} requestId
  * @property {string} artifactHash
@@ -76,8 +80,8 @@ export async function decideOpened(artifact, enforcer, choice, signing) {
 }
 
 /**
- * Rejects what could not be opened. Its repository is not known, so `repoRef` is empty, unless the artifact came unencrypted: the
- * gateway then compares it.
+ * Rejects what could not be opened. Its repository is not known, so `repoRef` is empty, unless the
+ * artifact came unencrypted: the gateway then compares it.
  * @param {Subject} subject
  * @param {string | undefined} reason
  * @param {Signing} signing
@@ -223,7 +227,8 @@ export function readDecision(node) {
 }
 
 /**
- * Verifies that `device` signed this decision, and that it is about this artifact. It says nothing about whose device that is.
+ * Verifies that `device` signed this decision, and that it is about this artifact. It says nothing
+ * about whose device that is.
  * @param {ReadDecision} decision
  * @param {{ requestId: string, hash: string, repoRef: string }} artifact
  * @param {DeviceBundle} device
@@ -237,7 +242,7 @@ export async function verifyDecision(decision, artifact, device) {
 		throw Problem.of("otherSubject", { what: "request" });
 	if (decision.artifactHash !== artifact.hash)
 		throw Problem.of("otherSubject", { what: "artifact" });
-	// Whoever could not open a request does not know its repository, and may still reject it.
+	// A device that could not open a request does not know its repository, and may still reject it.
 	const isUnopened = decision.verdict === "reject" && decision.repoRef === "";
 	if (decision.repoRef !== artifact.repoRef && !isUnopened)
 		throw Problem.of("otherSubject", { what: "repository" });

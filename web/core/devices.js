@@ -1,4 +1,5 @@
-// The devices of this approver. This one follows the statements from itself: what no known device has signed is shown as such.
+// The devices of this approver. This one follows the statements from itself: what no known device
+// has signed is shown as such.
 
 import { parse, Reader } from "./canonical.js";
 import { path } from "./gateway.js";

@@ -1,9 +1,9 @@
-// A unified diff, with or without git's headers, by file, hunk and line. Every line of the text is in the result exactly once, also
-// those that are not understood: a patch must not hide anything by being malformed.
+// A unified diff, with or without git's headers, by file, hunk and line. The result has every line
+// of the text exactly once, even malformed ones: a patch must not hide anything.
 
 /**
  * @typedef {object} DiffLine
- * @property {'context' | 'add' | 'remove' | 'note'} kind a note is git's `\ No newline at end of file`
+ * @property {'context' | 'add' | 'remove' | 'note'} kind a note: `\ No newline at end of file`
  * @property {string} text without its first character
  * @property {number | null} oldNumber
  * @property {number | null} newNumber
@@ -16,7 +16,7 @@
  * @property {number} oldStart
  * @property {number} newStart
  * @property {DiffLine[]} lines
- * @property {boolean} isBroken it has fewer lines than its header says; programs that apply patches refuse it
+ * @property {boolean} isBroken it has fewer lines than its header says; patch programs refuse it
  */
 
 /**
@@ -30,7 +30,8 @@
  * @property {number} added
  * @property {number} removed
  * @property {string[]} header the lines before its first hunk, whole
- * @property {boolean} isOdd its header has lines that git does not write: programs that apply patches may find changes in them
+ * @property {boolean} isOdd its header has lines that git does not write: programs that apply
+ *   patches may find changes in them
  * @property {Hunk[]} hunks
  * @property {string[]} others lines after a hunk that belong to none, and binary content
  */
@@ -46,14 +47,14 @@
 
 const HUNK =
 	/^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))? @@(.*)$/s;
-/** What git writes between `diff --git` and the paths. */
+/** The lines that git writes between `diff --git` and the paths. */
 const HEADER =
 	/^(index [0-9a-f]+\.\.[0-9a-f]+( \d{6})?|(old|new|deleted file|new file) mode \d{6}|(dis)?similarity index \d{1,3}%|(rename|copy) (from|to) .*)\r?$/s;
 const BINARY = /^(Binary files .* differ|GIT binary patch)\r?$/s;
 /** The lines of git's binary patches: their kind, then base85 that begins with its length. */
 const BINARY_CONTENT =
 	/^(GIT binary patch|(literal|delta) \d+|[A-Za-z][0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]+|)\r?$/;
-/** Lines of other formats, or of indented ones, that programs which apply patches find in any text. */
+/** Lines of other formats, or of indented ones, that patch programs find in any text. */
 const LIKE_PATCH =
 	/^\s*(\*\*\* |\*{15}|--- |\+\+\+ |@@|\d+(,\d+)?[acd](\d+(,\d+)?)?\s*$)/;
 const MODES =
@@ -300,7 +301,8 @@ class DiffParser {
 	}
 
 	/**
-	 * The paths of `diff --git`, which are ambiguous if they have spaces and differ; then later lines name them.
+	 * The paths of `diff --git`. Ambiguous if they have spaces and differ; then later lines name
+	 * them.
 	 * @param {string} line
 	 */
 	gitPaths(line) {

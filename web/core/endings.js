@@ -1,5 +1,5 @@
-// How requests end: decisions that are made here, and those that the gateway reports. Loaded after the first view, which shows
-// pending requests.
+// How requests end: decisions that are made here, and those that the gateway reports. Loaded after
+// the first view, which shows pending requests.
 
 import {
 	describeDecision,
@@ -78,7 +78,8 @@ async function withOutcome(model, item, record) {
 }
 
 /**
- * The gateway does not say what this device has verified before. That stays, and what the gateway says is shown beside it.
+ * The gateway does not say what this device has verified before. That stays, and what the gateway
+ * says is shown beside it.
  * @param {InboxModel} model
  * @param {Item} item
  * @param {DecisionRecord} known

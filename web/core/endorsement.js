@@ -1,8 +1,10 @@
-// How a new device asks a device in force to add it: one text, carried by the person from the new to the old device. The new
-// device signs in advance what both will say about each other, so that nothing has to travel back.
+// How a new device asks a device in force to add it: one text, carried by the person from the new
+// to the old device. The new device signs in advance what both will say about each other, so that
+// nothing has to travel back.
 //
-// The list of devices comes from the gateway and may be a lie. What the new device signed about a foreign device is therefore in
-// this text alone, and the old device publishes only what is about itself.
+// The list of devices comes from the gateway and may be a lie. The signatures of the new device
+// about foreign devices are therefore in this text alone, and the old device publishes only what is
+// about itself.
 
 import { fromBase64url, toBase64url, utf8 } from "./bytes.js";
 import { canonical, parseCanonical, Reader } from "./canonical.js";
@@ -29,8 +31,8 @@ const WHAT = "endorsement";
 const MARK = "#/device/";
 
 /**
- * What the new device signed for one device in force: `possession` over the statement by which that one adds the new one,
- * `signature` over the statement by which the new one adds that one.
+ * The new device's signatures for one device in force: `possession` over the statement by which
+ * that one adds the new one, `signature` over the statement by which the new one adds that one.
  * @typedef {object} Signed
  * @property {string} deviceId
  * @property {string} possession
@@ -47,7 +49,8 @@ const MARK = "#/device/";
  */
 
 /**
- * On the new device: the text that carries its request. `devices` are those in force, as the gateway lists them.
+ * On the new device: the text that carries its request. `devices` are those in force, as the
+ * gateway lists them.
  * @param {DeviceKeys} keys
  * @param {Subject} subject
  * @param {string} at
@@ -136,8 +139,9 @@ export async function parseEndorsement(link) {
 }
 
 /**
- * On a device in force, after its person has said yes to the new device's name and id: the statements to publish, in this order.
- * The second one, by which the new device adds this one, is missing if the new device was shown another bundle.
+ * On a device in force, after its person has said yes to the new device's name and id: the
+ * statements to publish, in this order. The second one, by which the new device adds this one, is
+ * missing if the new device was shown another bundle.
  * @param {DeviceKeys} keys
  * @param {Subject} subject
  * @param {EndorsementRequest} request

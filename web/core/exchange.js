@@ -40,7 +40,7 @@ export function subjectOf({
 }
 
 /**
- * What the gateway says about a request.
+ * The state of a request, as the gateway says.
  * @param {Session} session
  * @param {string} requestId
  * @returns {Promise<{ state: Item['state'], decision: string | null }>}
@@ -67,7 +67,8 @@ export async function readState({ client }, requestId) {
 }
 
 /**
- * Waits until one of these requests is no longer pending. Resolves with those that have ended; none if the time is over.
+ * Waits until one of these requests is no longer pending. Resolves with those that have ended; none
+ * if the time is over.
  * @param {Session} session
  * @param {string[]} requestIds
  * @param {number} seconds
@@ -99,7 +100,8 @@ export async function waitForAny(
 }
 
 /**
- * A decision that the gateway shows, made on another device: who made it is believed if a device that this one trusts has signed it.
+ * A decision that the gateway shows, made on another device: who made it is believed if a device
+ * that this one trusts has signed it.
  * @param {Session} session
  * @param {Item} item
  * @param {string} body
@@ -168,7 +170,7 @@ export function describeDecision(
 	const { verdict, scope, expiresAt, signer } = readDecision(
 		parse("decision", body),
 	);
-	// Who signed is known only of what was verified.
+	// The signer is known only if the signature was verified.
 	const isOwn = isVerified && signer === identity.deviceId;
 	return {
 		verdict,

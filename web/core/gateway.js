@@ -6,7 +6,7 @@ import { visibleText } from "./visible.js";
 
 /** @typedef {import('./json.js').Node} Node */
 
-/** A person waits so long for an answer. */
+/** How long a person waits for an answer. */
 const PATIENCE_MS = 15_000;
 const ATTEMPT_MS = 6_000;
 const FIRST_PAUSE_MS = 200;
@@ -15,7 +15,7 @@ const LONGEST_PAUSE_MS = 5_000;
 export const MAX_ANSWER_BYTES = 32 << 20;
 
 /**
- * One call. What it does must be the same however often it arrives, unless it is sent `once`.
+ * One call. It must be idempotent, unless it is sent `once`.
  * @typedef {object} Call
  * @property {'GET' | 'POST' | 'DELETE'} [method] default GET
  * @property {string} path
@@ -29,8 +29,8 @@ export const MAX_ANSWER_BYTES = 32 << 20;
 /** @typedef {{ status: number, text: string }} Answer */
 
 /**
- * A credential that changes. `renew` gives another one than the one that was refused. Both throw a `Problem`. `forget` drops what is
- * held in memory.
+ * A credential that changes. `renew` gives another one than the one that was refused. Both throw a
+ * `Problem`. `forget` drops what is held in memory.
  * @typedef {{ current: () => Promise<string>, renew: (refused: string) => Promise<string>, forget: () => void }} Credential
  */
 
@@ -90,7 +90,7 @@ export class GatewayClient {
 	}
 
 	/**
-	 * What a call presents.
+	 * The credential of a call.
 	 * @returns {Promise<string | null>}
 	 */
 	async present() {
@@ -218,7 +218,8 @@ export class GatewayClient {
 	}
 
 	/**
-	 * The answer to a call as a plain object, for what is neither hashed nor signed. Its members may be anything.
+	 * The answer to a call as a plain object, for what is neither hashed nor signed. Its members
+	 * may be anything.
 	 * @param {Call} call
 	 * @returns {Promise<{ status: number, members: any }>}
 	 */
@@ -273,7 +274,8 @@ async function readText(response) {
 }
 
 /**
- * An `error` of the gateway, as an Envelope or as plain JSON. Whatever it wrote is made visible, since it may be hostile.
+ * An `error` of the gateway, as an Envelope or as plain JSON. Its text is made visible, since it
+ * may be hostile.
  * @param {number} status
  * @param {string} text
  */

@@ -1,4 +1,5 @@
-// What an approval may permit beyond its request. Enforcers judge again; this keeps a person from signing what they would not keep.
+// Permissions that an approval gives beyond its request. Enforcers judge again; this keeps a person
+// from signing one that they would not keep.
 
 import { isWithin } from "./canonical.js";
 import { Problem } from "./problem.js";
@@ -12,7 +13,8 @@ const MAX_WORD_CHARS = 1_024;
 const CONTROL = /\p{Cc}/u;
 
 /**
- * The words of a command; null if it is none, or if a shell could make something else of it.
+ * The words of a command; null if there is no command, or if a shell could make something else of
+ * it.
  * @param {Artifact} artifact
  * @returns {string[] | null}
  */
@@ -26,7 +28,8 @@ function wordsOf({ payload: { argv, command } }) {
 }
 
 /**
- * The words by which a permission can be given: whatever begins with some of them. Null if no permission by words covers this.
+ * The words by which a permission can be given: whatever begins with some of them. Null if no
+ * permission by words covers this.
  * @param {Artifact} artifact
  * @returns {string[] | null}
  */
@@ -36,7 +39,8 @@ export function grantableWords(artifact) {
 }
 
 /**
- * How many first words a permission has at least: a later word must not choose a program, a file, a directory or a configuration.
+ * How many first words a permission has at least: a later word must not choose a program, a file, a
+ * directory or a configuration.
  * @param {string[]} words
  */
 export function fewestWords(words) {

@@ -47,7 +47,8 @@ export async function readHistory(session, before, limit) {
 }
 
 /**
- * A decision as a file that can be verified offline. Only of what was opened: the file has the artifact.
+ * A decision as a file that can be verified offline. Only of what was opened: the file has the
+ * artifact.
  * @param {Session} session
  * @param {string} requestId
  */
@@ -57,7 +58,8 @@ export async function exportDecision(session, requestId) {
 		throw Problem.of("nothingToSave", {});
 	const { enforcerId, artifact, body: decision, device } = record;
 	const { deviceId } = await parseDeviceBundle(device);
-	// They let others verify it who know another device of this approver. Without them it is still complete.
+	// They let others verify it who know another device of this approver. Without them it is still
+	// complete.
 	const statements = await readDevices(session).then(
 		(devices) => devices.statements,
 		() => [],

@@ -1,5 +1,6 @@
-// HPKE (RFC 9180), single-shot, auth mode, with DHKEM(X25519, HKDF-SHA256), HKDF-SHA256 and AES-256-GCM, over WebCrypto. Auth mode
-// shows a recipient that the sender has the private half of a key that it knows.
+// HPKE (RFC 9180), single-shot, auth mode, with DHKEM(X25519, HKDF-SHA256), HKDF-SHA256 and
+// AES-256-GCM, over WebCrypto. Auth mode shows a recipient that the sender has the private half of
+// a key that it knows.
 
 import { concat, utf8 } from "./bytes.js";
 

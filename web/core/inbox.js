@@ -1,5 +1,5 @@
-// What waits for a decision, kept current: pushed over a channel, read again whenever something may have been missed, and asked for
-// again and again where no channel can be opened.
+// The requests that wait for a decision, kept current: pushed over a channel, read again whenever
+// something may have been missed, and polled where no channel can be opened.
 
 import { uuidv7 } from "./bytes.js";
 import { parse, Reader } from "./canonical.js";
@@ -28,7 +28,10 @@ const MAX_ITEMS = 200;
 const MAX_FINISHED = 50;
 /** It is read again anyway, and a person should soon see that what is shown is out of date. */
 const PATIENCE_MS = 5_000;
-/** An acknowledgement counts for all devices of the approver: their channels get this much time to push the message too. */
+/**
+ * An acknowledgement counts for all devices of the approver: their channels get this much time to
+ * push the message too.
+ */
 const ACK_AFTER_MS = 3_000;
 const LOOK_PAUSE_MS = 2_000;
 const WATCH_AFTER_MS = 500;
@@ -91,7 +94,8 @@ export class InboxModel {
 		/** @type {Promise<void> | null} */
 		this.reading = null;
 		this.isStale = false;
-		// A machine that slept, or a network that came back: what was missed is read at once, whatever the channel believes.
+		// A machine that slept, or a network that came back: what was missed is read at once,
+		// whatever the channel believes.
 		this.reopen = () => {
 			this.channel.reopen();
 			void this.refresh();
@@ -117,7 +121,7 @@ export class InboxModel {
 			if (state === "decided") void this.watchDelivery(requestId);
 	}
 
-	/** What keeps the inbox current beside the channel. */
+	/** Keeps the inbox current beside the channel. */
 	watching() {
 		this.loading ??= this.loadWatching();
 		return this.loading;
@@ -226,7 +230,8 @@ export class InboxModel {
 				before.delete((await this.take(node)).requestId);
 			count += nodes.length;
 			this.publish({ hasMore: !isLast });
-			// What has left the inbox has ended. If there are more than were read, that cannot be told.
+			// A request that has left the inbox has ended. If there are more than were read, that
+			// cannot be told.
 			if (isLast)
 				await Promise.all([...before].map((requestId) => this.ask(requestId)));
 			else if (count >= MAX_ITEMS) return;
@@ -234,7 +239,8 @@ export class InboxModel {
 	}
 
 	/**
-	 * Takes over a request, and opens it unless it is open. Whoever calls publishes, after one or many.
+	 * Takes over a request, and opens it unless it is open. The caller publishes, after one or
+	 * many.
 	 * @param {Node} node
 	 * @returns {Promise<Item>}
 	 */
@@ -303,8 +309,9 @@ export class InboxModel {
 	}
 
 	/**
-	 * The item that stays, whatever the message says: one that has ended, or one that was opened. A person may be reading it, so
-	 * nothing takes its place. If the message asks about something else, neither can be approved any more.
+	 * The item that stays, whatever the message says: one that has ended, or one that was opened. A
+	 * person may be reading it, so nothing takes its place. If the message asks about something
+	 * else, neither can be approved any more.
 	 * @param {string} requestId
 	 * @param {Node} node
 	 * @returns {Item | null}
@@ -325,7 +332,10 @@ export class InboxModel {
 		return disputed;
 	}
 
-	/** Looks what other devices have signed since, once for all who ask meanwhile. A gateway that shows nothing withholds it. */
+	/**
+	 * Looks what other devices have signed since, once for all who ask meanwhile. A gateway that
+	 * shows nothing withholds it.
+	 */
 	look() {
 		if (this.looking === null && Date.now() - this.lookedAt < LOOK_PAUSE_MS)
 			return false;
@@ -363,7 +373,7 @@ export class InboxModel {
 				ACK_AFTER_MS,
 			);
 		} catch (error) {
-			// What cannot be read is not for this list.
+			// An unreadable message is not for this list.
 			if (!(error instanceof Problem)) throw error;
 		}
 	}

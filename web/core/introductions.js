@@ -1,5 +1,6 @@
-// Enforcers that another device of this approver has authenticated. This device believes a signature of a device that it trusts, and
-// nothing that the gateway adds: what disagrees, or was ended here, is not taken over.
+// Enforcers that another device of this approver has authenticated. This device believes a
+// signature of a device that it trusts, and nothing that the gateway adds: what disagrees, or was
+// ended here, is not taken over.
 
 import { toBase64url } from "./bytes.js";
 import { canonical, canonicalNode, Reader, readTime } from "./canonical.js";
@@ -28,7 +29,7 @@ const INTRODUCE = "enforcer.introduce";
 const MAX_LISTED = 4_096;
 
 /**
- * A well-formed introduction. Whoever signed it says so; nobody has verified it yet.
+ * A well-formed introduction. It is only its signer's claim; nobody has verified it yet.
  * @typedef {object} Introduction
  * @property {Subject} subject
  * @property {string} enforcerId
@@ -113,10 +114,10 @@ export async function checkIntroduction(
 }
 
 /**
- * What devices say about enforcers that this one does not know, or knows otherwise.
+ * Introductions of enforcers that this device does not know, or knows otherwise.
  * @param {Introduction[]} introductions that were checked
- * @param {{ own: string, known: Map<string, EnforcerRecord>, ended: Map<string, string> }} here this device's id, what it has pinned,
- *   and when pairings were ended on it
+ * @param {{ own: string, known: Map<string, EnforcerRecord>, ended: Map<string, string> }} here
+ *   this device's id, what it has pinned, and when pairings were ended on it
  */
 export function judgeIntroductions(introductions, { own, known, ended }) {
 	/** @type {Session['refused']} */
@@ -132,7 +133,7 @@ export function judgeIntroductions(introductions, { own, known, ended }) {
 			!(Number(readTime(at)) > (readTime(end) ?? Infinity))
 		)
 			refused.set(enforcerId, "endedHere");
-		// What this device knows itself, it knows better.
+		// This device's own knowledge wins.
 		else if (by !== own)
 			offered.set(enforcerId, [
 				...(offered.get(enforcerId) ?? []),
@@ -175,7 +176,7 @@ function introductionsPath({ identity }) {
 }
 
 /**
- * What the gateway lists, well formed and nothing more.
+ * The gateway's list, checked for its form only.
  * @param {Session} session
  */
 async function listIntroductions(session) {
@@ -230,8 +231,9 @@ export async function learnEnforcers(session) {
 }
 
 /**
- * Signs and publishes an introduction of each enforcer that is known here, unless the gateway lists it already. Also of those that
- * were introduced: when the device that was paired is lost, others still learn of them.
+ * Signs and publishes an introduction of each enforcer that is known here, unless the gateway lists
+ * it already. Also of those that were introduced: when the device that was paired is lost, others
+ * still learn of them.
  * @param {Session} session
  */
 export async function introduceEnforcers(session) {

@@ -1,5 +1,6 @@
-// One request as the gateway shows it, opened with the key of the enforcer that this device has pinned. Whatever does not open, or does
-// not agree with what stands beside it, is an item that can only be rejected.
+// One request as the gateway shows it, opened with the key of the enforcer that this device has
+// pinned. An item that does not open, or does not agree with its plain members, can only be
+// rejected.
 
 import { openArtifact } from "./artifact.js";
 import { Reader, readTime } from "./canonical.js";
@@ -14,7 +15,8 @@ import { Problem } from "./problem.js";
 const PAGE = 50;
 
 /**
- * What a pushed message says: its id, what it is about, and its body. What else an Envelope has is the gateway's word.
+ * A pushed message: its id, its request, and its body. The other members of the Envelope are only
+ * the gateway's word.
  * @param {Node} node
  */
 export function readMessage(node) {
@@ -177,7 +179,8 @@ export async function readItem(session, envelope) {
 }
 
 /**
- * Devices that the enforcer obeys as this person's, and that this device does not know to be in force.
+ * Devices that the enforcer obeys as this person's, and that this device does not know to be in
+ * force.
  * @param {Session} session
  * @param {Content} content
  */

@@ -1,4 +1,5 @@
-// Joining with an invitation: the code becomes a credential, keys are created, and both are kept before anything else happens.
+// Joining with an invitation: the code becomes a credential, keys are created, and both are kept
+// before anything else happens.
 
 import { isId } from "./canonical.js";
 import { GatewayClient, isRefusedWith } from "./gateway.js";
@@ -25,7 +26,7 @@ export function readInvitation(text) {
 }
 
 /**
- * What the invitation is for: an approver's credential is kept with new keys; any other is only returned.
+ * Uses the invitation: an approver's credential is kept with new keys; any other is only returned.
  * @param {Store} store
  * @param {string[]} gateways
  * @param {string} invitation
@@ -56,12 +57,13 @@ export async function join(store, gateways, invitation, deviceName) {
  * Makes this browser a device of an approver, with keys that never leave it.
  * @param {Store} store
  * @param {{ tenantId: string, approverId: string, deviceName: string, credential: string | null }} who
- * @param {TokenRecord | null} tokens of whoever has signed in
+ * @param {TokenRecord | null} tokens of the person who has signed in
  * @param {import('./keys.js').KeyPairs | null} [made] keys that were created before
  */
 export async function keepDevice(store, who, tokens, made = null) {
 	const keys = made ?? (await generateKeyPairs());
-	// Browsers remove what they were not asked to keep when they run out of space. Some ask the person, which may take a while.
+	// Browsers remove what they were not asked to keep when they run out of space. Some ask the
+	// person, which may take a while.
 	void globalThis.navigator?.storage?.persist?.();
 	await store.keepProfile(
 		{ ...who, joinedAt: new Date().toISOString(), keys },

@@ -1,5 +1,6 @@
-// Strict JSON whose values keep their source text. Not `JSON.parse`, which accepts what two parsers may read differently: repeated
-// names, halves of surrogate pairs, integers beyond a double. A hash must cover one meaning only.
+// Strict JSON whose values keep their source text. Not `JSON.parse`, which accepts what two parsers
+// may read differently: repeated names, halves of surrogate pairs, integers beyond a double. A hash
+// must cover one meaning only.
 
 /**
  * @typedef {'utf8' | 'syntax' | 'end' | 'trailing' | 'depth' | 'values' | 'duplicate' | 'surrogate' | 'nul' | 'integer' | 'overflow'
@@ -184,7 +185,8 @@ class Scanner {
 	}
 
 	/**
-	 * A string with escapes, read by the browser itself, which is faster for long ones. Null if something is wrong with it.
+	 * A string with escapes, read by the browser itself, which is faster for long ones. Null if
+	 * something is wrong with it.
 	 * @param {number} start
 	 * @returns {string | null}
 	 */
@@ -255,7 +257,8 @@ class Scanner {
 			throw this.unexpected();
 		}
 		this.at += found[0].length;
-		// What follows a number that begins with zero, or ends in a point, is no JSON; whoever reads on finds that.
+		// More digits after a leading zero, or a point at the end, are no JSON: the next token
+		// fails.
 		const value = Number(found[0]);
 		if (!Number.isFinite(value)) throw new JsonError("overflow", start);
 		const isInteger = found[1] === undefined && found[2] === undefined;

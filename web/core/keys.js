@@ -1,5 +1,5 @@
-// Keys of devices and enforcers, and bundles: public keys as they travel, base64url of canonical JSON. A bundle that was read is
-// well formed, nothing more; nobody has vouched for it yet.
+// Keys of devices and enforcers, and bundles: public keys as they travel, base64url of canonical
+// JSON. A bundle that was read is well formed, nothing more; nobody has vouched for it yet.
 
 import {
 	concat,
@@ -17,7 +17,10 @@ import { Problem } from "./problem.js";
 
 const MAX_NAME_CHARS = 64;
 const MAX_LABEL_CHARS = 256;
-/** Control characters, and whatever else takes no place on the screen or changes the direction of text. */
+/**
+ * Control characters, and whatever else takes no place on the screen or changes the direction of
+ * text.
+ */
 const INVISIBLE =
 	/[\p{Cc}\p{Cs}\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/u;
 
@@ -46,7 +49,7 @@ const INVISIBLE =
  */
 
 /**
- * What an enforcer offers at pairing.
+ * An enforcer's offer at pairing.
  * @typedef {object} EnforcerBundle
  * @property {string} enforcerId
  * @property {Bytes} encryptionKey
@@ -235,7 +238,8 @@ export async function sign(keys, message) {
 }
 
 /**
- * Strictly: WebCrypto refuses malleable signatures; keys and signatures of small order are refused here.
+ * Strictly: WebCrypto refuses malleable signatures; keys and signatures of small order are refused
+ * here.
  * @param {Pick<DeviceBundle, 'signingKey'>} bundle
  * @param {string} message
  * @param {Bytes} signature

@@ -1,6 +1,7 @@
-// A safe subset of Markdown as a tree of nodes: headings, paragraphs, lists, quotes, code, rules, emphasis and links. There is no HTML
-// in it: what is not understood stays text, line feeds included, and nothing of the text is left out but the marks that were
-// understood. Work is bounded: nesting ends at a depth, and what is deeper is text.
+// A safe subset of Markdown as a tree of nodes: headings, paragraphs, lists, quotes, code, rules,
+// emphasis and links. There is no HTML in it: what is not understood stays text, line feeds
+// included, and nothing of the text is left out but the marks that were understood. Work is
+// bounded: nesting ends at a depth, and what is deeper is text.
 
 /**
  * @typedef {{ kind: 'text', text: string }
@@ -191,7 +192,8 @@ function list(lines, at, depth) {
 }
 
 /**
- * Whether a line belongs to the item above it: it is indented, or continues its paragraph, or is an empty line before such a line.
+ * Whether a line belongs to the item above it: it is indented, or continues its paragraph, or is an
+ * empty line before such a line.
  * @param {string[]} lines
  * @param {number} at
  * @param {number} indent
@@ -222,7 +224,10 @@ function stripIndent(line, indent) {
 	return line.slice(Math.min(own, indent));
 }
 
-/** Emphasis begins before a word and ends after one, as people write it: the asterisks of paths and patterns stay. */
+/**
+ * Emphasis begins before a word and ends after one, as people write it: the asterisks of paths and
+ * patterns stay.
+ */
 const OPENS = { before: /[\s([{"'“‘«*_—–]/, after: /[\p{L}\p{N}`*_[("'“‘«]/u };
 const CLOSES = {
 	before: /[\p{L}\p{N}`*_.,;:!?)\]}"'”’»%…]/u,

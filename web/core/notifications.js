@@ -1,4 +1,5 @@
-// Notifications on this device, by the browser's push service. They say that something waits, and nothing of what it is.
+// Notifications on this device, by the browser's push service. They say that something waits, and
+// nothing of what it is.
 
 import { fromBase64url } from "./bytes.js";
 import { path } from "./gateway.js";
@@ -8,11 +9,11 @@ import { Problem } from "./problem.js";
 /** @typedef {import('./types.js').Notifications} Notifications */
 /** @typedef {import('./types.js').NotificationHindrance} NotificationHindrance */
 
-/** What was registered last, so that a change is noticed: `{ notificationId, endpoint }`. */
+/** The last registration, so that a change is noticed: `{ notificationId, endpoint }`. */
 const KEPT = "countersign-notifications";
 
 /**
- * What is needed of the browser; another one in tests.
+ * The part of the browser that is needed; another one in tests.
  * @typedef {object} Browser
  * @property {boolean} isSecure
  * @property {boolean} needsHomeScreen iOS gives push to pages on the home screen only
@@ -106,7 +107,8 @@ export async function readNotifications(session, browser = thisBrowser()) {
 }
 
 /**
- * Asks for permission, subscribes, and tells the gateway. To be called when a person has just asked for it.
+ * Asks for permission, subscribes, and tells the gateway. To be called when a person has just asked
+ * for it.
  * @param {Session} session
  * @param {Browser} [browser]
  */
@@ -153,7 +155,8 @@ async function register(session, browser, key) {
 }
 
 /**
- * A subscription under this key. One under another key, from before the gateway's secret changed, is of no use.
+ * A subscription under this key. One under another key, from before the gateway's secret changed,
+ * is of no use.
  * @param {PushManager} manager
  * @param {string} key
  */
@@ -182,7 +185,8 @@ function isSame(found, expected) {
 }
 
 /**
- * Registers anew if this device is to be notified and the key, the endpoint or the registration has changed. For every start of the page.
+ * Registers anew if this device is to be notified and the key, the endpoint or the registration has
+ * changed. For every start of the page.
  * @param {Session} session
  * @param {Browser} [browser]
  */
@@ -226,7 +230,8 @@ function readKept({ storage }) {
 }
 
 /**
- * Ends the notifications of this device: the browser's subscription first, so that nothing arrives even if the gateway is away.
+ * Ends the notifications of this device: the browser's subscription first, so that nothing arrives
+ * even if the gateway is away.
  * @param {Session} session
  * @param {Browser} [browser]
  */

@@ -1,5 +1,6 @@
-// OpenID Connect, as far as a public client in a browser needs it: discovery, the code flow with PKCE, refreshing, revoking, and
-// signing out. What the provider says is used only where it is checked.
+// OpenID Connect, as far as a public client in a browser needs it: discovery, the code flow with
+// PKCE, refreshing, revoking, and signing out. The provider's answers are used only where they are
+// checked.
 
 import { fromBase64url, fromUtf8, toBase64url, utf8 } from "./bytes.js";
 import { Problem } from "./problem.js";
@@ -8,7 +9,7 @@ import { visibleText } from "./visible.js";
 /** @typedef {import('./store.js').TokenRecord} TokenRecord */
 
 /**
- * What the gateway says about the provider.
+ * The gateway's settings of the provider.
  * @typedef {object} Settings
  * @property {string} issuer
  * @property {string} clientId
@@ -24,7 +25,8 @@ import { visibleText } from "./visible.js";
  * @property {string} token
  * @property {string | null} revocation
  * @property {string | null} endSession
- * @property {boolean} namesItself each answer to an authorization request says who gives it (RFC 9207)
+ * @property {boolean} namesItself each answer to an authorization request says who gives it (RFC
+ *   9207)
  */
 
 /**
@@ -53,7 +55,8 @@ export async function challengeOf(verifier) {
 }
 
 /**
- * Nothing is sent where it could be read on the way, and a person is sent to no address that is no web page.
+ * Nothing is sent where it could be read on the way, and a person is sent to no address that is no
+ * web page.
  * @param {unknown} value
  * @param {string} name
  */
@@ -115,7 +118,7 @@ async function request(url, form) {
 
 /**
  * @param {string} text
- * @returns {any} an object, empty if the text is none
+ * @returns {any} an object, empty if the text is something else
  */
 function objectOf(text) {
 	try {
@@ -195,7 +198,8 @@ export async function begin(provider, settings, redirectUri) {
 }
 
 /**
- * The code in an answer. What was not asked for in this tab, or comes from another provider, is refused before anything is sent.
+ * The code in an answer. An answer that this tab did not ask for, or from another provider, is
+ * refused before anything is sent.
  * @param {URLSearchParams} answer
  * @param {Attempt | null} attempt
  * @param {Provider} provider
@@ -314,7 +318,8 @@ function tokensOf(members, { issuer, clientId, resource }) {
 }
 
 /**
- * The claims of an ID token. It came from the token endpoint itself, over TLS, so its signature need not be verified.
+ * The claims of an ID token. It came from the token endpoint itself, over TLS, so its signature
+ * need not be verified.
  * @param {string} token
  */
 function claimsOf(token) {
@@ -348,7 +353,8 @@ export async function revoke(
 }
 
 /**
- * Where the person is signed out at the provider, which then sends them back to `page`; null if it offers no such place.
+ * Where the person is signed out at the provider, which then sends them back to `page`; null if it
+ * offers no such place.
  * @param {Provider} provider
  * @param {TokenRecord} tokens
  * @param {string} page

@@ -1,5 +1,5 @@
-// What an enforcer did with a decision, signed with a key that the sealed artifact names: so the agent's machine itself says it, and not
-// the gateway. A DSSE envelope around an in-toto statement.
+// An enforcer's outcome of a decision, signed with a key that the sealed artifact names: so it is
+// the word of the agent's machine, not of the gateway. A DSSE envelope around an in-toto statement.
 
 import {
 	concat,
@@ -35,8 +35,8 @@ const MAX_DECISIONS = 64;
 const HASH = /^[0-9a-f]{64}$/;
 
 /**
- * What became of a decision that the gateway calls delivered. Null: only the gateway says that. `forged`: it serves an outcome that the
- * agent's machine has not signed about this decision.
+ * The outcome of a decision that the gateway calls delivered. Null: only the gateway says that.
+ * `forged`: it serves an outcome that the agent's machine has not signed about this decision.
  * @param {import('./session.js').Session} session
  * @param {Item} item
  * @param {string} decision

@@ -1,5 +1,5 @@
-// Pairing with an enforcer: by the link that it printed, or by its short code and digits that a person compares. An enforcer is pinned
-// only once it is authentic.
+// Pairing with an enforcer: by the link that it printed, or by its short code and digits that a
+// person compares. An enforcer is pinned only once it is authentic.
 
 import { randomBytes, toBase64url } from "./bytes.js";
 import { requireInForce } from "./enrol.js";
@@ -23,7 +23,7 @@ import { revokePairing } from "./unpair.js";
 const NONCE = /^[\w-]{43}$/;
 
 /**
- * What an enforcer offers, as the gateway says.
+ * An enforcer's offer, as the gateway says.
  * @param {Session} session
  * @param {string} code
  */
@@ -46,7 +46,8 @@ async function resolve({ client }, code) {
 }
 
 /**
- * Returns the routing token. A lost answer is not asked for again: the pairing could be complete, and would be refused.
+ * Returns the routing token. A lost answer is not asked for again: the pairing could be complete,
+ * and would be refused.
  * @param {Session} session
  * @param {string} nonce
  * @param {string} publicKey
@@ -77,7 +78,7 @@ async function complete({ client, identity }, nonce, publicKey) {
 }
 
 /**
- * What this device knows of an enforcer that offers a key: nothing, this key, or another one.
+ * This device's knowledge of an enforcer that offers a key: nothing, this key, or another one.
  * @param {Session} session
  * @param {EnforcerBundle} bundle
  * @returns {import('./types.js').OfferStanding}
@@ -122,7 +123,8 @@ export async function readPairingLink(session, text) {
 }
 
 /**
- * A known enforcer's key is replaced only if a person has said so: whoever could make someone open a link could take its place.
+ * A known enforcer's key is replaced only if a person has said so: otherwise anyone who makes a
+ * person open a link could take its place.
  * @param {Session} session
  * @param {EnforcerBundle} bundle
  * @param {boolean} replaces

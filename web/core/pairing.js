@@ -1,5 +1,6 @@
-// Pairing that the gateway cannot forge: by the link that the enforcer printed, or by its short code and digits that a person
-// compares. The gateway chooses the nonce and carries the messages; it is trusted with nothing.
+// Pairing that the gateway cannot forge: by the link that the enforcer printed, or by its short
+// code and digits that a person compares. The gateway chooses the nonce and carries the messages;
+// it is trusted with nothing.
 
 import {
 	concat,
@@ -94,7 +95,7 @@ export async function checkFingerprint(offer, fingerprint) {
 }
 
 /**
- * What this device answers, and what both sides must have seen alike.
+ * This device's answer, and the digits that both sides must have seen alike.
  * @param {EnforcerBundle} offer
  * @param {string} nonce
  * @param {string} approverId
@@ -120,7 +121,8 @@ function spell(members) {
 }
 
 /**
- * From a link: the fingerprint has authenticated the enforcer, and the proof authenticates this device.
+ * From a link: the fingerprint has authenticated the enforcer, and the proof authenticates this
+ * device.
  * @param {{ members: JsonObject, transcript: string }} begun
  * @param {Bytes} secret
  */

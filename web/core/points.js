@@ -1,5 +1,6 @@
-// Which public keys are refused: WebCrypto imports points of small order, and some that are not on the curve at all. With a key of
-// small order a signature verifies for many messages, and a shared secret is known to everyone.
+// Which public keys are refused: WebCrypto imports points of small order, and some that are not on
+// the curve at all. With a key of small order a signature verifies for many messages, and a shared
+// secret is known to everyone.
 //
 // Only public values are computed with here, so it need not run in constant time.
 
@@ -43,8 +44,8 @@ function edwardsY(bytes) {
 }
 
 /**
- * Whether an Ed25519 key, or the first half of a signature, has an order of 1, 2, 4 or 8: then y is 1, -1, 0, or a root of
- * d y^4 + 2 y^2 - 1.
+ * Whether an Ed25519 key, or the first half of a signature, has an order of 1, 2, 4 or 8: then y is
+ * 1, -1, 0, or a root of d y^4 + 2 y^2 - 1.
  * @param {Bytes} bytes
  */
 export function isSmallOrder(bytes) {
@@ -64,8 +65,8 @@ export function isSigningKey(bytes) {
 }
 
 /**
- * Whether these are an X25519 key in its only spelling, and not of small order: u is not 0, 1 or -1, and doubling it does not
- * lead to 1.
+ * Whether these are an X25519 key in its only spelling, and not of small order: u is not 0, 1 or
+ * -1, and doubling it does not lead to 1.
  * @param {Bytes} bytes
  */
 export function isEncryptionKey(bytes) {

@@ -1,4 +1,5 @@
-// Why something came to nothing. A problem has a code and values; the words are in `texts.js`, by code.
+// Why something came to nothing. A problem has a code and values; the words are in `texts.js`, by
+// code.
 
 /** @typedef {import('./types.js').Problems} Problems */
 /** @typedef {import('./types.js').Thing} Thing */
@@ -42,7 +43,7 @@ export class Problem extends Error {
 }
 
 /**
- * What was thrown, as a problem. Anything else than a problem is a defect, and is thrown on.
+ * A thrown problem. Anything else is a defect, and is thrown on.
  * @param {unknown} thrown
  * @returns {Problem}
  */

@@ -1,5 +1,5 @@
-// Encryption to several recipients: the content under a fresh key, and that key under HPKE for each recipient. Nothing is used or
-// shown before every check has passed.
+// Encryption to several recipients: the content under a fresh key, and that key under HPKE for each
+// recipient. Nothing is used or shown before every check has passed.
 
 import {
 	fromBase64url,
@@ -22,8 +22,8 @@ const MAX_RECIPIENTS = 256;
 const WHAT = "ciphertext";
 
 /**
- * What is encrypted, and in which direction: `info` of HPKE, and the member that names a recipient. A ciphertext of one purpose
- * never opens as one of another.
+ * The purpose and direction of an encryption: `info` of HPKE, and the member that names a
+ * recipient. A ciphertext of one purpose never opens as one of another.
  */
 export const PURPOSES = {
 	artifact: { info: utf8("countersign seal v1"), recipient: "deviceId" },
@@ -130,7 +130,8 @@ function recipientMembers(purpose, recipients) {
 }
 
 /**
- * The associated data of the content: the context and all recipients, so that the whole ciphertext is one unit.
+ * The associated data of the content: the context and all recipients, so that the whole ciphertext
+ * is one unit.
  * @param {Purpose} purpose
  * @param {JsonObject} context
  * @param {WrappedKey[]} recipients
@@ -187,8 +188,9 @@ export async function seal(
 }
 
 /**
- * Decrypts what `sender` encrypted in the same context. The caller still has to compare an artifact or a prompt with its hash:
- * another recipient knows the content key too, and could have passed off other content.
+ * Decrypts what `sender` encrypted in the same context. The caller still has to compare an artifact
+ * or a prompt with its hash: another recipient knows the content key too, and could have passed off
+ * other content.
  * @param {Ciphertext} ciphertext
  * @param {string} ownName
  * @param {KeyPair} own
@@ -222,8 +224,8 @@ export async function open(ciphertext, ownName, own, sender, context) {
 }
 
 /**
- * The members of an artifact or a prompt with fresh randomness among its extensions. Its hash travels in plain: without this,
- * whoever sees the hash could try short texts until one has it.
+ * The members of an artifact or a prompt with fresh randomness among its extensions. Its hash
+ * travels in plain: without this, anyone who sees the hash could try short texts until one has it.
  * @param {JsonObject} members
  * @param {Random} random
  * @returns {JsonObject}

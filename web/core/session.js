@@ -1,4 +1,5 @@
-// What the use cases of one approver share: who it is, its keys, what it has pinned, and how to reach the gateway.
+// Shared by the use cases of one approver: who it is, its keys, what it has pinned, and how to
+// reach the gateway.
 
 import { fromBase64urlOf } from "./bytes.js";
 import { readTime, spellTime } from "./canonical.js";
@@ -108,7 +109,7 @@ export class Session {
 	}
 
 	/**
-	 * What other devices have signed about the enforcer so far does not bring it back.
+	 * Earlier introductions by other devices do not bring the enforcer back.
 	 * @param {EnforcerRecord} record
 	 */
 	async unpin({ enforcerId, pairedAt }) {
@@ -120,7 +121,10 @@ export class Session {
 		this.tabs.postMessage("enforcers");
 	}
 
-	/** What this device trusts without asking anyone: itself, and what led from it to others before. */
+	/**
+	 * The devices that this one trusts without asking anyone: itself, and those that it was led to
+	 * before.
+	 */
 	async trust() {
 		const { devices, revoked, addedBy } = await this.store.trust();
 		const known = await Promise.all(devices.map(parseDeviceBundle));

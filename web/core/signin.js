@@ -1,5 +1,5 @@
-// Signing in with the gateway's OpenID Connect provider. What has to be known when the person comes back is kept in this tab and
-// used once. The first time, keys are created, as by joining.
+// Signing in with the gateway's OpenID Connect provider. The state for the person's return is kept
+// in this tab and used once. The first time, keys are created, as by joining.
 
 import { isId } from "./canonical.js";
 import { GatewayClient } from "./gateway.js";
@@ -52,7 +52,7 @@ export async function beginSignIn(
 }
 
 /**
- * What this tab has begun. It counts once.
+ * Takes the attempt that this tab has begun, so that it counts once.
  * @param {Storage} storage
  * @returns {Pending | null}
  */
@@ -150,7 +150,8 @@ async function keep(store, who, tokens, deviceName) {
 }
 
 /**
- * Ends the tokens at the provider, as far as it can be reached, and says where the person is signed out there.
+ * Ends the tokens at the provider, as far as it can be reached, and says where the person is signed
+ * out there.
  * @param {TokenRecord} tokens
  * @param {string} page
  * @returns {Promise<string | null>}

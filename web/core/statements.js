@@ -1,5 +1,6 @@
-// Statements by which a device in force adds or revokes a device of the same approver, and which devices follow from them. A
-// device starts from itself and trusts nothing that no trusted device has signed.
+// Statements by which a device in force adds or revokes a device of the same approver, and which
+// devices follow from them. A device starts from itself and trusts nothing that no trusted device
+// has signed.
 
 import { fromBase64urlOf } from "./bytes.js";
 import { canonical, canonicalNode, Reader } from "./canonical.js";
@@ -21,7 +22,8 @@ const WHAT = "statement";
 export const MAX_DEVICES = 32;
 
 /**
- * A device's bundle; or a deviceId, and those of the devices that stay in force, as far as the signer knows.
+ * A device's bundle; or a deviceId, and those of the devices that stay in force, as far as the
+ * signer knows.
  * @typedef {{ add: DeviceBundle } | { revoke: string, keeps?: string[] }} Change
  */
 
@@ -67,7 +69,8 @@ export function spellStatement({ tenantId, approverId }, change, at, by) {
 }
 
 /**
- * The text of a signed statement. `possession` is the new device's signature, if the statement adds one other than the signer.
+ * The text of a signed statement. `possession` is the new device's signature, if the statement adds
+ * one other than the signer.
  * @param {string} statement
  * @param {string} signature
  * @param {string | null} possession
@@ -148,7 +151,10 @@ export function readSignature(text) {
 	return fromBase64urlOf("signature", text, 64);
 }
 
-/** The devices of one approver. Revoked ids are kept: an old statement, shown again, brings none of them back. */
+/**
+ * The devices of one approver. Revoked ids are kept: an old statement, shown again, brings none of
+ * them back.
+ */
 export class DeviceTrust {
 	/**
 	 * @param {Subject} subject
@@ -188,7 +194,8 @@ export class DeviceTrust {
 			subject.tenantId === this.subject.tenantId &&
 			subject.approverId === this.subject.approverId;
 		if (!isSame) throw Problem.of("otherApprover", {});
-		// A list is read again as a whole, and may begin with statements of devices that were revoked since.
+		// A list is read again as a whole, and may begin with statements of devices that were
+		// revoked since.
 		if (
 			"add" in change
 				? this.has(change.add)
@@ -218,8 +225,9 @@ export class DeviceTrust {
 	}
 
 	/**
-	 * Revokes what a revoked device has added, and what those have added, unless it is to be kept. A thief can sign an addition after
-	 * the revocation, and a gateway can list it before the revocation.
+	 * Revokes what a revoked device has added, and what those have added, unless it is to be kept.
+	 * A thief can sign an addition after the revocation, and a gateway can list it before the
+	 * revocation.
 	 * @param {string} id
 	 * @param {string[]} keeps
 	 */
@@ -230,8 +238,9 @@ export class DeviceTrust {
 	}
 
 	/**
-	 * The devices that this one has added, and those that they have added, but for the exceptions and what these have added. Also
-	 * through devices that were revoked before: one of them may have been revoked to hide what it has added.
+	 * The devices that this one has added, and those that they have added, but for the exceptions
+	 * and what these have added. Also through devices that were revoked before: one of them may
+	 * have been revoked to hide what it has added.
 	 * @param {string} id
 	 * @param {string[]} except
 	 */
@@ -251,9 +260,9 @@ export class DeviceTrust {
 	}
 
 	/**
-	 * Follows a list in its order, and again as long as that leads to further devices: what a device signed may stand before the
-	 * statement by which it becomes known here. What cannot be read or followed proves nothing, changes nothing, and does not stop
-	 * the rest.
+	 * Follows a list in its order, and again as long as that leads to further devices: a device's
+	 * statements may stand before the one by which it becomes known here. A statement that cannot
+	 * be read or followed proves nothing, changes nothing, and does not stop the rest.
 	 * @param {Node[]} list
 	 */
 	async followAll(list) {
@@ -291,7 +300,8 @@ export class DeviceTrust {
 		const { deviceId } = bundle;
 		if (this.revoked.has(deviceId))
 			throw Problem.of("revokedDevice", { deviceId });
-		// An id is half a hash. Whoever finds two key pairs with the same id must not replace one by the other.
+		// An id is half a hash. An attacker with two key pairs of the same id must not replace one
+		// by the other.
 		if (this.inForce.some((known) => known.deviceId === deviceId))
 			throw Problem.of("deviceIdTaken", { deviceId });
 		if (this.inForce.length >= MAX_DEVICES)

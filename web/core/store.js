@@ -1,5 +1,5 @@
-// What this browser keeps, in IndexedDB: the profile with keys that cannot be exported, pinned enforcers, sessions that were seen, and
-// decisions. Logging out removes the whole database.
+// This browser's storage, in IndexedDB: the profile with keys that cannot be exported, pinned
+// enforcers, sessions that were seen, and decisions. Logging out removes the whole database.
 
 import { Problem } from "./problem.js";
 
@@ -15,12 +15,12 @@ const VERSION = 1;
  * @property {string} approverId
  * @property {string} deviceName
  * @property {string} joinedAt
- * @property {string | null} credential null: whoever uses it signs in, and the tokens are kept apart
+ * @property {string | null} credential null: the person signs in, and the tokens are kept apart
  * @property {KeyPairs} keys
  */
 
 /**
- * What a sign-in has given.
+ * The tokens of a sign-in.
  * @typedef {object} TokenRecord
  * @property {string} issuer
  * @property {string} clientId
@@ -58,7 +58,8 @@ const VERSION = 1;
  * @property {string | null} reason
  * @property {string | null} actionId
  * @property {Grant | null} grant
- * @property {import('./types.js').DecisionOutcome | null} [outcome] missing: nobody but the gateway says anything
+ * @property {import('./types.js').DecisionOutcome | null} [outcome] missing: nobody but the gateway
+ *   says anything
  */
 
 /**
@@ -69,7 +70,7 @@ const VERSION = 1;
  */
 
 /**
- * What led from this device to others before.
+ * The devices that this one was led to before.
  * @typedef {object} TrustRecord
  * @property {string[]} devices bundles in force
  * @property {string[]} revoked ids
@@ -228,7 +229,8 @@ export class Store {
 	}
 
 	/**
-	 * Adds to what is kept, in one transaction: another tab, or another answer, may have added something meanwhile.
+	 * Adds to what is kept, in one transaction: another tab, or another answer, may have added
+	 * something meanwhile.
 	 * @param {TrustRecord} record
 	 */
 	async addTrust({ devices, revoked, addedBy }) {
@@ -318,7 +320,7 @@ export class Store {
 	}
 
 	/**
-	 * What was verified is never replaced by what was not.
+	 * A verified decision is never replaced by an unverified one.
 	 * @param {DecisionRecord} record
 	 */
 	async keepDecision(record) {

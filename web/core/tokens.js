@@ -1,5 +1,5 @@
-// The credential of whoever has signed in: an access token that is renewed before it ends, or when the gateway refuses it. Of all
-// tabs one renews it, since a refresh token may work only once.
+// The credential of a person who has signed in: an access token that is renewed before it ends, or
+// when the gateway refuses it. Of all tabs one renews it, since a refresh token may work only once.
 
 import { GatewayClient, loaded } from "./gateway.js";
 import { Problem } from "./problem.js";
@@ -7,7 +7,7 @@ import { Problem } from "./problem.js";
 /** @typedef {import('./oidc.js').Settings} Settings */
 /** @typedef {import('./store.js').TokenRecord} TokenRecord */
 
-/** So long before its end a token is renewed, or for the last fifth of a shorter life. */
+/** A token is renewed this long before its end, or for the last fifth of a shorter life. */
 const EARLY_MS = 30_000;
 const RETRY_AFTER_MS = 5_000;
 
@@ -80,7 +80,7 @@ export class TokenSource {
 		this.retryAt = 0;
 	}
 
-	/** What is kept counts, since another tab may have changed it. */
+	/** The next use reads the store, since another tab may have changed it. */
 	forget() {
 		this.held = null;
 		this.retryAt = 0;

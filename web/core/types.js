@@ -1,4 +1,5 @@
-// The types that views see. What the gateway says, and what this device has verified, are told apart in their comments.
+// The types that views see. Their comments say what comes from the gateway, and what this device
+// has verified.
 
 /** @typedef {import('./problem.js').Problem} Problem */
 
@@ -9,12 +10,14 @@
 /** @typedef {'once' | 'timebox' | 'session'} Scope */
 
 /**
- * What an approval permits beyond its request: the same tool with the same input, or plain commands that begin with these words.
+ * Permission of an approval beyond its request: the same tool with the same input, or plain
+ * commands that begin with these words.
  * @typedef {{ match: 'same' } | { match: 'prefix', argv: string[] }} Grant
  */
 
 /**
- * One of the actions that an enforcer offers in an artifact. Its caption is the enforcer's word; what is signed is the verdict.
+ * One of the actions that an enforcer offers in an artifact. Its caption is the enforcer's word;
+ * what is signed is the verdict.
  * @typedef {object} RequestedAction
  * @property {string} id
  * @property {string} caption
@@ -22,14 +25,17 @@
  */
 
 /**
- * An artifact that a paired enforcer sealed for this device, and that agrees with everything said about it in plain.
+ * An artifact that a paired enforcer sealed for this device, and that agrees with everything said
+ * about it in plain.
  * @typedef {object} Artifact
  * @property {string} text the canonical JSON, all of it
  * @property {string} requestId
- * @property {string} artifactType `plan.review`, `task.review`, `patch.review`, `command.review` or `checkpoint.review`
+ * @property {string} artifactType `plan.review`, `task.review`, `patch.review`, `command.review` or
+ *   `checkpoint.review`
  * @property {string} hash
  * @property {string} repoRef as decisions repeat it, in plain
- * @property {string} repository where the agent works: the text behind `repoRef`, or that itself if it hides none
+ * @property {string} repository where the agent works: the text behind `repoRef`, or that itself if
+ *   it hides none
  * @property {string} createdAt
  * @property {string} expiresAt
  * @property {string | null} sessionId
@@ -37,7 +43,8 @@
  * @property {Map<string, string[]>} devices those that the enforcer obeys, by approver
  * @property {Bytes | null} outcomeKey with which the enforcer signs what it does
  * @property {JsonObject} payload
- * @property {JsonObject} rest the other members that a person has to see: `metadata` and `extensions`, without what is random
+ * @property {JsonObject} rest the other members that a person has to see: `metadata` and
+ *   `extensions`, without what is random
  * @property {RequestedAction[]} actions empty if the artifact offers none
  * @property {boolean} hasOddActions it offers some that cannot be shown, so they are left out
  */
@@ -48,8 +55,8 @@
  */
 
 /**
- * `deciding`: signed and sent, no answer yet. `decided`: the gateway has accepted a decision. `delivered`: the enforcer has
- * confirmed it. The last three came to nothing.
+ * `deciding`: signed and sent, no answer yet. `decided`: the gateway has accepted a decision.
+ * `delivered`: the enforcer has confirmed it. The last three came to nothing.
  * @typedef {'pending' | 'deciding' | 'decided' | 'delivered' | 'expired' | 'withdrawn' | 'cancelled'} ItemState
  */
 
@@ -60,7 +67,8 @@
  * @property {string} expiresAt until when it counts
  * @property {string} deviceId the device that signed it
  * @property {boolean} isOwn signed by this device, and verified
- * @property {boolean} isVerified signed by a device that this one trusts; otherwise only the gateway says so
+ * @property {boolean} isVerified signed by a device that this one trusts; otherwise only the
+ *   gateway says so
  * @property {string | null} reason known only of this device's own decisions
  * @property {string | null} actionId known only of this device's own decisions
  * @property {Grant | null} grant known only of this device's own decisions
@@ -68,42 +76,49 @@
  */
 
 /**
- * What the agent's machine says that it did: `allowed`, or why it denied. `forged`: the gateway serves an outcome that that machine has not
- * signed about this decision.
+ * The outcome, as the agent's machine says: `allowed`, or why it denied. `forged`: the gateway
+ * serves an outcome that that machine has not signed about this decision.
  * @typedef {'allowed' | 'rejected' | 'missing' | 'untrusted' | 'interrupted' | 'changed' | 'forged'} DecisionOutcome
  */
 
 /**
- * A device that the enforcer obeys as one of this person's, and that this device does not know to be in force.
+ * A device that the enforcer obeys as one of this person's, and that this device does not know to
+ * be in force.
  * @typedef {{ deviceId: string, isRevoked: boolean }} StrangeDevice
  */
 
 /**
- * A request. Everything but `content` is what the gateway says, and was compared with the content if that opened. An item is
- * never changed: a new one takes its place, so views may compare by identity.
+ * A request. Everything but `content` is what the gateway says, and was compared with the content
+ * if that opened. An item is never changed: a new one takes its place, so views may compare by
+ * identity.
  * @typedef {object} Item
  * @property {string} requestId
  * @property {string} msgId
  * @property {ItemState} state
  * @property {string | null} enforcerId
- * @property {string | null} label of a paired enforcer: as this device stored it; otherwise as the gateway says
+ * @property {string | null} label of a paired enforcer: as this device stored it; otherwise as the
+ *   gateway says
  * @property {boolean} isPaired
  * @property {string | null} artifactType
- * @property {string | null} artifactHash null: the request is so malformed that it cannot even be rejected
- * @property {string} repoRef as the gateway says; empty for what came encrypted. Show that of the artifact
+ * @property {string | null} artifactHash null: the request is so malformed that it cannot even be
+ *   rejected
+ * @property {string} repoRef as the gateway says; empty for what came encrypted. Show that of the
+ *   artifact
  * @property {string | null} expiresAt
  * @property {string | null} receivedAt when the gateway accepted it, as it says
  * @property {Content} content
  * @property {StrangeDevice[]} strangers
  * @property {ItemDecision | null} decision
  * @property {string | null} withdrawalReason as the gateway says
- * @property {ItemState} [gatewaySays] the gateway contradicts the decision, which this device has verified
+ * @property {ItemState} [gatewaySays] the gateway contradicts the decision, which this device has
+ *   verified
  * @property {boolean} [isUnkept] it was decided, but this browser could not keep a record
  */
 
 /**
- * `live`: over a WebSocket. `polling`: by asking again and again, since no WebSocket can be opened. `offline`: the gateway cannot
- * be reached, and what is shown may be out of date. `refused`: the gateway does not accept this device's credential any more.
+ * `live`: over a WebSocket. `polling`: by asking again and again, since no WebSocket can be opened.
+ * `offline`: the gateway cannot be reached, and what is shown may be out of date. `refused`: the
+ * gateway does not accept this device's credential any more.
  * @typedef {'connecting' | 'live' | 'polling' | 'offline' | 'refused'} Connection
  */
 
@@ -118,7 +133,7 @@
  */
 
 /**
- * What a person chose. `scope`, if not `once`, needs `grant` and `lastsSeconds` (at most 86400).
+ * A person's choice. `scope`, if not `once`, needs `grant` and `lastsSeconds` (at most 86400).
  * @typedef {object} Choice
  * @property {Verdict} verdict
  * @property {Scope} [scope] default `once`
@@ -129,9 +144,10 @@
  */
 
 /**
- * What this device knows about a device: `own`: this one, in force. `trusted`: in force, by statements that lead from this device
- * to it. `unverified`: in force as the gateway says; no device that this one trusts has added it. `revoked`. `ended`: it ended, as
- * the gateway says; no statement shows it.
+ * A device's standing on this one. `own`: this one, in force. `trusted`: in force, by statements
+ * that lead from this device to it. `unverified`: in force as the gateway says; no device that this
+ * one trusts has added it. `revoked`. `ended`: it ended, as the gateway says; no statement shows
+ * it.
  * @typedef {'own' | 'trusted' | 'unverified' | 'revoked' | 'ended'} DeviceStanding
  */
 
@@ -147,14 +163,15 @@
  */
 
 /**
- * How far this device has come. `waiting`: a person opens `link` on a device in force, which must show `name` and `deviceId`.
- * The link counts until `validUntil`; `enrol` makes another.
+ * How far this device has come. `waiting`: a person opens `link` on a device in force, which must
+ * show `name` and `deviceId`. The link counts until `validUntil`; `enrol` makes another.
  * @typedef {{ state: 'inForce' }
  *   | { state: 'waiting', link: string, name: string, deviceId: string, validUntil: string }} Enrolment
  */
 
 /**
- * A new device that asks this one to be added, as its link says. The person compares name and id with its screen.
+ * A new device that asks this one to be added, as its link says. The person compares name and id
+ * with its screen.
  * @typedef {object} NewDevice
  * @property {string} deviceId
  * @property {string} name
@@ -163,8 +180,8 @@
  */
 
 /**
- * What this device knows of an enforcer that offers its key: `new`: nothing. `known`: the same key. `otherKey`: another key, which
- * pairing would replace.
+ * This device's knowledge of an enforcer that offers its key. `new`: nothing. `known`: the same
+ * key. `otherKey`: another key, which pairing would replace.
  * @typedef {'new' | 'known' | 'otherKey'} OfferStanding
  */
 
@@ -174,17 +191,20 @@
  * @property {string} enforcerId
  * @property {string | null} label as its machine says, under the link's fingerprint
  * @property {OfferStanding} standing
- * @property {(replaces: boolean) => Promise<Agent>} accept pairs with it; `replaces`: a person has agreed to replace another key
+ * @property {(replaces: boolean) => Promise<Agent>} accept pairs with it; `replaces`: a person has
+ *   agreed to replace another key
  */
 
 /**
- * A pairing by typed code. Nothing is pinned before `confirm`, which a person causes after comparing the digits.
+ * A pairing by typed code. Nothing is pinned before `confirm`, which a person causes after
+ * comparing the digits.
  * @typedef {object} Comparing
  * @property {string} digits three groups of five
  * @property {string} enforcerId who it claims to be
  * @property {string | null} label what it claims to be called
  * @property {OfferStanding} standing
- * @property {(replaces: boolean) => Promise<Agent>} confirm both screens show the same; `replaces` as above
+ * @property {(replaces: boolean) => Promise<Agent>} confirm both screens show the same; `replaces`
+ *   as above
  * @property {() => Promise<void>} abort they differ, or the person gives up
  */
 
@@ -197,7 +217,8 @@
  */
 
 /**
- * The device of this approver that vouches for an enforcer's key. After a theft, look for those that are not known.
+ * The device of this approver that vouches for an enforcer's key. After a theft, look for those
+ * that are not known.
  * @typedef {object} Introducer
  * @property {string} deviceId
  * @property {string | null} name null if it is not in force any more
@@ -250,7 +271,7 @@
  */
 
 /**
- * Who this is.
+ * This approver and device.
  * @typedef {object} Identity
  * @property {string} tenantId
  * @property {string} approverId
@@ -261,12 +282,13 @@
 
 /**
  * @typedef {{ role: 'approver', approver: import('./approver.js').Approver }
- *   | { role: 'enforcer' | 'admin', boundId: string | null, apiKey: string }} Joined an invitation works once, whoever it was for:
+ *   | { role: 'enforcer' | 'admin', boundId: string | null, apiKey: string }} Joined an invitation works once, for any role:
  *   a credential that is no approver's is shown, and kept nowhere
  */
 
 /**
- * A value that changes. `subscribe` calls at once, then after each change, and returns what ends it.
+ * A value that changes. `subscribe` calls at once, then after each change, and returns what ends
+ * it.
  * @template T
  * @typedef {object} Live
  * @property {T} value
@@ -274,14 +296,15 @@
  */
 
 /**
- * What a malformed thing is.
+ * The kind of a malformed thing.
  * @typedef {'artifact' | 'ciphertext' | 'deviceBundle' | 'deviceId' | 'enforcerBundle' | 'signature' | 'statement'
  *   | 'endorsement' | 'decision' | 'introduction' | 'answer' | 'key' | 'random' | 'record' | 'outcome'} Thing
  */
 
 /**
- * Why this device cannot be notified: the browser lacks push; notifications of this page are denied; the question was closed; the page
- * came over plain http; iOS wants it on the home screen; the gateway sends none; the push service does not answer; a test failed.
+ * Why this device cannot be notified: the browser lacks push; notifications of this page are
+ * denied; the question was closed; the page came over plain http; iOS wants it on the home screen;
+ * the gateway sends none; the push service does not answer; a test failed.
  * @typedef {'unsupported' | 'denied' | 'dismissed' | 'insecure' | 'homeScreen' | 'gateway' | 'service' | 'failed'} NotificationHindrance
  */
 
@@ -364,7 +387,7 @@
  * @property {{ what: Thing, pointer: string, expected: string }} member … at …: should be …
  * @property {{ what: Thing }} notCanonical … is not in canonical form; the client that made it has a defect
  * @property {{ what: Thing }} version … has a version that this page does not know; update it
- * @property {{ what: Thing }} weakKey … is a weak or malformed key; whoever made it must create new keys
+ * @property {{ what: Thing }} weakKey … is a weak or malformed key; its owner must create new keys
  *
  * @property {{ problem: Problem }} notApprovable this cannot be approved: …
  * @property {{}} notRejectable it has no hash that could be rejected

@@ -9,7 +9,8 @@ import { Problem } from "./problem.js";
 const MAX_PAGES = 100;
 
 /**
- * Ends a pairing, here and at the gateway, there for all devices. Here it ends even if the gateway cannot be told.
+ * Ends a pairing, here and at the gateway, there for all devices. Here it ends even if the gateway
+ * cannot be told.
  * @param {Session} session
  * @param {string} enforcerId
  */

@@ -1,22 +1,25 @@
-// What could deceive in a text is told apart from the rest, so that views can show it: characters that cannot be seen, that change
-// the direction of text, or that only look like others. Nothing of the text is left out.
+// Tells deceptive characters of a text apart from the rest, so that views can show them: characters
+// that cannot be seen, that change the direction of text, or that only look like others. Nothing of
+// the text is left out.
 
 /**
- * `control`: a control character. `bidi`: changes the direction of text. `invisible`: takes no place on the screen. `space`: looks
- * like a space, and is none that separates words. `lookalike`: may look like an ASCII character, and is another one. `foreign`: a
- * letter of a word that can be told at a glance from one in ASCII, or an emoji.
+ * `control`: a control character. `bidi`: changes the direction of text. `invisible`: takes no
+ * place on the screen. `space`: looks like a space, and does not separate words. `lookalike`: may
+ * look like an ASCII character, and is another one. `foreign`: a letter of a word that can be told
+ * at a glance from one in ASCII, or an emoji.
  * @typedef {'control' | 'bidi' | 'invisible' | 'space' | 'lookalike' | 'foreign'} Mark
  */
 
 /**
- * A run of the text. A marked one has one character, `count` times; `name` is how to write it, such as `U+202E`. A foreign one may
- * have several.
+ * A run of the text. A marked one has one character, `count` times; `name` is how to write it, such
+ * as `U+202E`. A foreign one may have several.
  * @typedef {{ text: string, mark: null } | { text: string, mark: Mark, name: string, count: number }} Piece
  */
 
 /**
- * Letters of other scripts belong in prose. Where a command, a path or an address is shown, everything but printable ASCII is marked
- * too: `strict`. Line feeds and tabs are plain, unless `singleLine`.
+ * Letters of other scripts belong in prose. Where a command, a path or an address is shown,
+ * everything but printable ASCII is marked too: `strict`. Line feeds and tabs are plain, unless
+ * `singleLine`.
  * @typedef {{ strict?: boolean, singleLine?: boolean }} Options
  */
 
@@ -53,10 +56,16 @@ function patternOf({ strict = false, singleLine = false }) {
 }
 
 const WORD = /[\p{L}\p{M}]+/gu;
-/** Letters with marks that are easily seen, and some that resemble no other; not those like ı, ł and ſ. */
+/**
+ * Letters with marks that are easily seen, and some that resemble no other; not those like ı, ł and
+ * ſ.
+ */
 const LATIN =
 	/^[A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u0113\u0116-\u0130\u0134-\u0137\u0139-\u013e\u0143-\u0148\u014a-\u017e\u0218-\u021b\u1e9e]+$/;
-/** Other scripts, each with its letters that could pass for ASCII: a word of nothing else is no such word. */
+/**
+ * Other scripts, each with its letters that could pass for ASCII: a word of nothing else is no such
+ * word.
+ */
 const SCRIPTS = [
 	{
 		own: /^\p{Script=Cyrillic}+$/u,
@@ -80,7 +89,8 @@ const SCRIPTS = [
 const EMOJI = /(?![\u2753-\u2757\u2795-\u2797])\p{Emoji_Presentation}/gu;
 
 /**
- * Whether a word can be told at a glance from one in ASCII. Mixed scripts, and words of nothing but look-alikes, cannot.
+ * Whether a word can be told at a glance from one in ASCII. Mixed scripts, and words of nothing but
+ * look-alikes, cannot.
  * @param {string} word
  */
 function isForeign(word) {
@@ -197,7 +207,8 @@ export function marksOf(text, options = {}) {
 }
 
 /**
- * A text on one line, with what could deceive as `\u{…}`: for places that show nothing but text, such as a title.
+ * A text on one line, with what could deceive as `\u{…}`: for places that show nothing but text,
+ * such as a title.
  * @param {string} text
  */
 export function visibleText(text) {

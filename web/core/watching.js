@@ -1,4 +1,4 @@
-// What keeps the inbox current beside the channel. Nothing is asked while nobody can see the page.
+// Keeps the inbox current beside the channel. Nothing is asked while nobody can see the page.
 
 import { waitForAny } from "./exchange.js";
 import { isHidden, jittered, sleep } from "./gateway.js";
@@ -13,7 +13,7 @@ const WAIT_SECONDS = 25;
 const ANSWER_MS = 10_000;
 /** The most that one wait may be about. */
 const MAX_WAITED_FOR = 200;
-/** If there are more: so long for each turn. */
+/** The wait of each turn, if there are more. */
 const TURN_SECONDS = 2;
 /** An answer without news that comes sooner is no answer. */
 const EARLY_MS = 1_000;
@@ -62,7 +62,8 @@ export function turnOf(pending, from) {
 }
 
 /**
- * Waits until requests have ended, and asks what has become of them: nothing is pushed when another device decides.
+ * Waits until requests have ended, and asks what has become of them: nothing is pushed when another
+ * device decides.
  * @param {InboxModel} model
  * @param {number} run
  */
@@ -101,7 +102,8 @@ export async function waitForEnds(model, run) {
 }
 
 /**
- * Whether there is another one to wait for. Of more than can be waited for at once, only the first counts.
+ * Whether there is another one to wait for. Of more than can be waited for at once, only the first
+ * counts.
  * @param {InboxModel} model
  * @param {string[]} waitedFor
  */
@@ -112,8 +114,8 @@ function hasMore(model, waitedFor) {
 }
 
 /**
- * Those of these requests that have ended, as soon as there is one; none when the time is over, or when there are others to wait for.
- * Null if the gateway does not tell.
+ * Those of these requests that have ended, as soon as there is one; none when the time is over, or
+ * when there are others to wait for. Null if the gateway does not tell.
  * @param {InboxModel} model
  * @param {string[]} waitedFor
  * @param {number} seconds
@@ -169,7 +171,8 @@ function nextChange(model, longestMs) {
 }
 
 /**
- * Reads the inbox again while it has requests of an enforcer that another device may be about to introduce.
+ * Reads the inbox again while it has requests of an enforcer that another device may be about to
+ * introduce.
  * @param {InboxModel} model
  * @param {number} run
  */
@@ -203,7 +206,8 @@ function introductionPause(rounds) {
 }
 
 /**
- * Reads the inbox while no channel is open; less and less often while the gateway cannot be reached.
+ * Reads the inbox while no channel is open; less and less often while the gateway cannot be
+ * reached.
  * @param {InboxModel} model
  * @param {number} run
  */

@@ -1,12 +1,13 @@
-// The words of a command, if every shell takes it for these words and nothing else, and whether its first words say what it does. The
-// same as in the terminal: `tests/vectors/words.json` holds both to it. In doubt there are no words, and a person is asked each time.
+// The words of a command, if every shell takes it for these words and nothing else, and whether its
+// first words say what it does. The same as in the terminal: `tests/vectors/words.json` holds both
+// to it. If unsure there are no words, and a person is asked each time.
 
 const list = (/** @type {string} */ names) =>
 	new Set(names.trim().split(/\s+/));
 
 /**
- * Shells, what starts a program in another way, as another user, elsewhere, later, or once for each of many, and what has a language
- * of its own in its arguments.
+ * Shells, what starts a program in another way, as another user, elsewhere, later, or once for each
+ * of many, and what has a language of its own in its arguments.
  */
 const WRAPPERS = list(`
   . abduco alacritty ansible apt apt-get aptitude arch ash at autossh awk bash batch bconsole bsdtar builtin bunx busybox bwrap
@@ -40,7 +41,9 @@ const SHELL_WORDS = list(`
   select set setopt shopt then trap typeset unalias unset unsetopt until while zmodload
 `);
 
-/** Subcommands that run a program which later words or a file name, or that set up such a program. */
+/**
+ * Subcommands that run a program which later words or a file name, or that set up such a program.
+ */
 const RUNNERS = new Map(
 	Object.entries({
 		asdf: list("exec"),
@@ -87,7 +90,10 @@ const RUNNERS = new Map(
 	}),
 );
 
-/** Single letters that many programs take for an option that chooses a program, a file, a directory or a configuration. */
+/**
+ * Single letters that many programs take for an option that chooses a program, a file, a directory
+ * or a configuration.
+ */
 const LETTERS = /[cCDeEfFIKLoOPSTuWxXZ]/;
 
 /** Letters that mean the same in single programs. */
@@ -141,7 +147,7 @@ const HARMLESS = list("-- --cached --no-pager");
 const PROGRAM = /^[A-Za-z0-9_./][A-Za-z0-9_./+-]*$/;
 /** Some shells take `=ls` for a path and `%1` for a job. */
 const BARE = /^(?![=%])[A-Za-z0-9_\-./:,@%+=]+$/;
-/** What each kind of quotes leaves alone. */
+/** The characters that each kind of quotes leaves alone. */
 const QUOTABLE = {
 	"'": /^(?:(?![\\!])[ -~])*$/,
 	'"': /^(?:(?![\\!$`])[ -~])*$/,
@@ -166,7 +172,8 @@ function hasName(program, names) {
 }
 
 /**
- * Whether this first word of a command runs a program that later words name. It may be a path. In doubt it does.
+ * Whether this first word of a command runs a program that later words name. It may be a path. True
+ * if unsure.
  * @param {string} program
  */
 function runsAnother(program) {
@@ -179,7 +186,7 @@ function runsAnother(program) {
 }
 
 /**
- * Whether the first words of this command say little of what it does. In doubt they do.
+ * Whether the first words of this command say little of what it does. True if unsure.
  * @param {string[]} words
  */
 export function hidesWhatRuns([program, ...rest]) {
@@ -213,8 +220,9 @@ function hasRunner(program, words) {
 }
 
 /**
- * Whether this later word of a command of `program` chooses a program, a file, a directory or a configuration by other means than a
- * plain name: by an option, an assignment, or a file with further words. True if unsure.
+ * Whether this later word of a command of `program` chooses a program, a file, a directory or a
+ * configuration by other means than a plain name: by an option, an assignment, or a file with
+ * further words. True if unsure.
  * @param {string} program
  * @param {string} word
  */
@@ -266,8 +274,9 @@ function isNameOfChoice(name) {
 }
 
 /**
- * Null if it has anything but plain words: quotes only around a whole word, and no operators, substitutions, redirections, patterns,
- * variables, comments, assignments, line ends, or characters outside of printable ASCII.
+ * Null if it has anything but plain words: quotes only around a whole word, and no operators,
+ * substitutions, redirections, patterns, variables, comments, assignments, line ends, or characters
+ * outside of printable ASCII.
  * @param {string} command
  * @returns {string[] | null}
  */

@@ -15,7 +15,7 @@ const reject = {
 	style: "danger",
 };
 
-/** What an artifact offers whose extensions have these actions. */
+/** The actions that an artifact with these extensions offers. */
 async function offered(actions, further = {}) {
 	const { device, enforcers, shows } = await scene();
 	const extensions = {

@@ -1,4 +1,5 @@
-// Known answers: those of RFC 9180, and the project's own, which the Rust clients are tested against too. Any bit changed is refused.
+// Known answers: those of RFC 9180, and the project's own, which the Rust clients are tested
+// against too. Any bit changed is refused.
 
 import { openArtifact, parseArtifact } from "../core/artifact.js";
 import { fromBase64url, toBase64url, toHex, utf8 } from "../core/bytes.js";

@@ -1,4 +1,5 @@
-// What is signed is what was shown, whatever the gateway does meanwhile: `node --test web/tests/`.
+// A signature covers exactly the content that was shown, even if the gateway changes it meanwhile:
+// `node --test web/tests/`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

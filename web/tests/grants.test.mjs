@@ -1,4 +1,5 @@
-// Which first words of a command can be permitted: as in the terminal, by the same vectors. `node --test web/tests/`.
+// Which first words of a command can be permitted: as in the terminal, by the same vectors.
+// `node --test web/tests/`.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

@@ -1,4 +1,5 @@
-// What this device has decided stays what it was, whatever the gateway says later: `node --test web/tests/`.
+// Decisions of this device do not change with later answers of the gateway: `node --test
+// web/tests/`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

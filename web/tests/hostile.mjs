@@ -108,7 +108,10 @@ const message = (body) =>
 		JSON.stringify({ msgId: "p", msgType: "x", requestId: "p", body }),
 	);
 
-/** The inbox of a device that is paired with `bot` and `prod`, at a gateway whose answers are `says`. */
+/**
+ * The inbox of a device that is paired with `bot` and `prod`, at a gateway whose answers are
+ * `says`.
+ */
 export async function scene() {
 	const device = await newDevice();
 	const enforcers = {};

@@ -1,4 +1,4 @@
-// What the browser keeps. Only a browser has IndexedDB; in node there is nothing to test.
+// The browser's storage. Only a browser has IndexedDB; in node there is nothing to test.
 
 import { parse } from "../core/canonical.js";
 import { readItem } from "../core/item.js";

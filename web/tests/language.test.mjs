@@ -39,6 +39,6 @@ test("a translation replaces what it has, and leaves the rest", async () => {
 		],
 		["Schließen", "Copy", "Inbox", "von x", ["c"]],
 	);
-	// Who holds the group sees the change.
+	// An imported group sees the change.
 	assert.equal(problems.slow(), "langsam");
 });

@@ -1,4 +1,5 @@
-// What the first view needs is loaded at once, not one import after the other: `node --test web/tests/`.
+// The modules of the first view load at once, not one import after the other: `node --test
+// web/tests/`.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

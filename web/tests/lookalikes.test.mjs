@@ -1,4 +1,5 @@
-// In commands, paths and names nothing but printable ASCII is left unmarked: `node --test web/tests/`.
+// In commands, paths and names nothing but printable ASCII is left unmarked:
+// `node --test web/tests/`.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -79,7 +80,7 @@ test("words that nobody takes for ASCII are marked calmly, in one piece", () => 
 			[".txt", null],
 		],
 	);
-	// What cannot be seen is never calm.
+	// An invisible character is always marked.
 	assert.equal(marks("файл\u200b"), "foreign invisible");
 	assert.equal(marks("日本\u202e語"), "bidi foreign");
 });

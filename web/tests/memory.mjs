@@ -11,7 +11,7 @@ class Transaction {
 	}
 
 	async run() {
-		// Whoever continues after an answer may ask for more.
+		// Code that continues after an answer may send more requests.
 		for (let idle = 0; idle < 3; idle += 1) {
 			await new Promise((resolve) => setImmediate(resolve));
 			for (

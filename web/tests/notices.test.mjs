@@ -1,4 +1,4 @@
-// What the service worker shows, and where a click leads: `node --test web/tests/`.
+// Notifications of the service worker, and where a click leads: `node --test web/tests/`.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,4 +1,5 @@
-// Notifications on a device, with a browser and a gateway of the test's own: `node --test web/tests/`.
+// Notifications on a device, with a browser and a gateway of the test's own:
+// `node --test web/tests/`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// Who says what became of a decision: the agent's machine, or the gateway alone: `node --test web/tests/`.
+// The source of an outcome: the agent's machine, or the gateway alone: `node --test web/tests/`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -12,7 +12,10 @@ const { REQUEST, request, scene } = await import("./hostile.mjs");
 
 const base64 = (bytes) => Buffer.from(bytes).toString("base64");
 
-/** Decides a request, has the gateway call it delivered, and serves the outcome that `serve` makes. Returns the item and its model. */
+/**
+ * Decides a request, has the gateway call it delivered, and serves the outcome that `serve` makes.
+ * Returns the item and its model.
+ */
 async function delivered(serve) {
 	const { model, session, says, sent, device, enforcers, shows } =
 		await scene();

@@ -1,4 +1,5 @@
-// Who is paired is shown before, and a known key is replaced only on purpose: `node --test web/tests/`.
+// The enforcer is shown before it is paired, and a known key is replaced only on purpose: `node
+// --test web/tests/`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -13,7 +14,10 @@ const { scene } = await import("./hostile.mjs");
 
 const refused = (code) => (error) => error.code === code;
 
-/** A device and the link of an enforcer `prod`, which the device may know already, with this key or another. */
+/**
+ * A device and the link of an enforcer `prod`, which the device may know already, with this key or
+ * another.
+ */
 async function offered(known) {
 	const { session } = await scene();
 	const { publicKey } = await RANDOM.ephemeral();

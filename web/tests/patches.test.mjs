@@ -1,4 +1,5 @@
-// Patches that programs apply, although they are no regular ones, are not shown as harmless: `node --test web/tests/`.
+// Patches that programs apply, although they are no regular ones, are not shown as harmless:
+// `node --test web/tests/`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

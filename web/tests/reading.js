@@ -1,4 +1,5 @@
-// Showing what enforcers send: marked characters, diffs and Markdown. Nothing may be lost, and nothing may take long.
+// Showing what enforcers send: marked characters, diffs and Markdown. Nothing may be lost, and
+// nothing may take long.
 
 import { parseDiff } from "../core/diff.js";
 import { parseMarkdown } from "../core/markdown.js";

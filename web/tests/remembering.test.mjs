@@ -1,4 +1,5 @@
-// What this device has learned about devices and decisions is not forgotten: `node --test web/tests/`.
+// This device does not forget what it learned about devices and decisions: `node --test
+// web/tests/`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,4 +1,4 @@
-// What is shown is complete: `node --test web/tests/`.
+// Views show everything: `node --test web/tests/`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

@@ -1,5 +1,5 @@
-// Signing in: PKCE, what is bound to this tab, discovery, the answer, and how tokens are renewed. The provider and the gateway are
-// functions of this file.
+// Signing in: PKCE, what is bound to this tab, discovery, the answer, and how tokens are renewed.
+// The provider and the gateway are functions of this file.
 
 import { toBase64url, utf8 } from "../core/bytes.js";
 import { GatewayClient } from "../core/gateway.js";
@@ -43,7 +43,8 @@ const METADATA = {
 
 /**
  * Runs `act` with answers by the end of the address, and gives what was asked.
- * @param {Record<string, (asked: Asked) => [number, unknown] | null>} answers null: it cannot be reached
+ * @param {Record<string, (asked: Asked) => [number, unknown] | null>} answers null: it cannot be
+ *   reached
  * @param {() => Promise<void>} act
  * @returns {Promise<Asked[]>}
  */
@@ -106,7 +107,7 @@ async function provider(change) {
 	);
 }
 
-/** What a tab keeps. */
+/** A tab's storage. */
 function storage() {
 	/** @type {Map<string, string>} */
 	const items = new Map();
@@ -120,7 +121,7 @@ function storage() {
 }
 
 /**
- * What a browser keeps.
+ * A browser's storage.
  * @param {any} tokens
  * @param {any} [profile]
  */

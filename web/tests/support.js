@@ -1,4 +1,4 @@
-// What the tests of the core share. They run in a browser and in node alike.
+// Shared by the tests of the core, which run in a browser and in node.
 
 import { concat, toBase64url } from "../core/bytes.js";
 import { openKeys } from "../core/keys.js";

@@ -1,4 +1,5 @@
-// Strict JSON, its canonical form, base64url and times: one spelling for each value, and nothing that two readers take differently.
+// Strict JSON, its canonical form, base64url and times: one spelling for each value, and nothing
+// that two readers take differently.
 
 import { fromBase64url, toBase64url } from "../core/bytes.js";
 import {

@@ -1,4 +1,4 @@
-// What keeps the inbox current: `node --test web/tests/`.
+// The inbox stays current: `node --test web/tests/`.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -58,7 +58,8 @@ test("a page that is seen again reads at once, a hidden one nothing", () => {
 });
 
 /**
- * A model with pending requests, whose gateway answers waits as told: with ids that have ended, with nothing, or with a refusal.
+ * A model with pending requests, whose gateway answers waits as told: with ids that have ended,
+ * with nothing, or with a refusal.
  * @param {string[]} pending
  * @param {(requestIds: string[], signal: AbortSignal) => Promise<string[] | Problem>} answer
  */

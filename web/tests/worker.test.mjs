@@ -1,4 +1,5 @@
-// The service worker and what keeps the page, in a browser that is made up: `node --test web/tests/`.
+// The service worker and what keeps the page, in a browser that is made up:
+// `node --test web/tests/`.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -70,7 +71,7 @@ async function worker(scope = ROOT) {
 		fetch: net.fetch,
 		caches: { open: async () => cache },
 	});
-	/** What the worker answers; null if it leaves the request alone. */
+	/** The worker's answer; null if it leaves the request alone. */
 	const ask = async (url, method = "GET") => {
 		let answered = null;
 		listeners.fetch({

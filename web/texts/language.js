@@ -1,8 +1,9 @@
-// The language of the page: the first one that the person's browser wants and that there are texts for.
+// The language of the page: the first one that the person's browser wants and that there are texts
+// for.
 
 /**
- * Languages beside English, each one file. It exports `texts` with the members that it translates, as in `texts.js`; the others stay
- * English. For German: `de: () => import('./de.js')`.
+ * Languages beside English, each one file. It exports `texts` with the members that it translates,
+ * as in `texts.js`; the others stay English. For German: `de: () => import('./de.js')`.
  * @type {Record<string, () => Promise<{ texts: object }>>}
  */
 const LANGUAGES = {};

@@ -3,7 +3,7 @@
 export const notificationTexts = {
 	title: "Notifications",
 	on: "This device tells you when a request waits, also while the page is closed.",
-	off: "This device can tell you when a request waits, also while the page is closed. A notification says nothing of the request.",
+	off: "This device can tell you when a request waits, also while the page is closed. Notifications never include the request.",
 	failing: (/** @type {string} */ why) =>
 		`The last notification did not get through: ${why}. It is tried again. If this stays so, turn notifications off and on.`,
 	turnOn: "Turn on",
@@ -27,7 +27,7 @@ const words = {
 	homeScreen: () =>
 		"On iPhone and iPad, add this page to the home screen first (Share, then “Add to Home Screen”), and open it from there.",
 	gateway: (v) =>
-		`This gateway sends no notifications${v.reason ? `: ${v.reason}` : ""}. Ask whoever runs it.`,
+		`This gateway sends no notifications${v.reason ? `: ${v.reason}` : ""}. Ask its operator.`,
 	service: () =>
 		"The browser’s push service did not answer. Check the connection; some browsers and networks block it.",
 	failed: (v) => `The test did not get through: ${v.cause}.`,

@@ -1,4 +1,4 @@
-// What went wrong, in words, and what to do about it. One entry for each code of `core/problem.js`.
+// The text of each problem, and what to do about it. One entry for each code of `core/problem.js`.
 
 import { visibleText } from "../core/visible.js";
 import { digits } from "./count.js";
@@ -35,7 +35,7 @@ const shown = (value) => visibleText(String(value));
 /** @type {Record<import('../core/problem.js').ProblemCode, (values: Record<string, any>) => string>} */
 export const problemTexts = {
 	browser: () =>
-		"This browser lacks what is needed to keep keys safely (Ed25519 and X25519). Update it, or use a current Chrome, Edge or Firefox.",
+		"This browser cannot keep keys safely (Ed25519 and X25519). Update it, or use a current Chrome, Edge or Firefox.",
 	storage: (v) =>
 		`This browser cannot keep keys here: ${shown(v.cause)}. Leave private browsing, or free some space.`,
 	unreachable: () =>
@@ -46,18 +46,17 @@ export const problemTexts = {
 	answer: (v) =>
 		`The gateway’s answer is not what was expected: ${shown(v.expected)}.`,
 	credential: () =>
-		"The gateway does not accept this device’s credential any more. Ask for a new invitation, log out, and join again.",
+		"The gateway no longer accepts this device’s credential. Ask for a new invitation, log out, and join again.",
 
 	notNotified: (v) => hindranceText({ ...v, cause: shown(v.cause ?? "") }),
 
 	alreadyJoined: () =>
 		"This browser already has the keys of an approver. Log out first, which gives them up.",
 	invitation: () =>
-		"This is no invitation. Copy all of the link that your administrator sent, to its end.",
+		"That isn’t an invitation link. Copy the whole link that your administrator sent.",
 	noSuchInvitation: () =>
 		"The gateway does not know this invitation: it was used, has expired or was withdrawn. Ask for a new one.",
-	deviceName: () =>
-		"The name of a device has 1 to 64 characters, none of them invisible.",
+	deviceName: () => "A device’s name has 1 to 64 characters, none invisible.",
 
 	noSignIn: () =>
 		"This gateway offers no sign-in. Ask your administrator for an invitation.",
@@ -83,13 +82,13 @@ export const problemTexts = {
 		`The sign-in service ${shown(v.host)} cannot be reached. Try again.`,
 
 	pairingLink: () =>
-		"This is no pairing link. Copy all of it, from the page’s address to its end.",
+		"That isn’t a pairing link. Copy all of it, from start to end.",
 	pairingCode: () =>
-		"This is no pairing code. It has eight letters and digits, such as K7QM-2X9P.",
+		"A pairing code has eight letters and digits, such as K7QM-2X9P.",
 	noSuchCode: () =>
 		"The gateway does not know this code: it has expired or was used. Start the pairing again on the agent’s machine.",
 	enforcerKey: () =>
-		"The agent sent no key. It may be another program than Countersign’s own.",
+		"The agent sent no key. It may not be Countersign’s own program.",
 	fingerprint: () =>
 		"The agent’s key is not the one in the link. Someone may be interfering: start the pairing again, and do not use this gateway if it happens again.",
 	replacesKey: (v) =>
@@ -105,7 +104,7 @@ export const problemTexts = {
 	noDeviceInForce: () =>
 		"All your devices were revoked, so none can add this one. An administrator has to reset them.",
 	endorsementLink: () =>
-		"This is no link of a new device. Copy all of it, from the page’s address to its end.",
+		"That isn’t a new device’s link. Copy all of it, from start to end.",
 	otherApprover: () =>
 		"This is about another approver or tenant, not about you.",
 	notAsked: () =>
@@ -115,7 +114,7 @@ export const problemTexts = {
 	statementSignature: () =>
 		"The signature of a statement about a device does not verify.",
 	unknownDevice: (v) =>
-		`Device ${shown(v.deviceId)} is not known here. Have a device add it that is known.`,
+		`Device ${shown(v.deviceId)} is not known here. Have a known device add it.`,
 	revokedDevice: (v) =>
 		`Device ${shown(v.deviceId)} was revoked. It has to log out and join again.`,
 	deviceIdTaken: (v) => `Device ${shown(v.deviceId)} is known with other keys.`,
@@ -129,7 +128,7 @@ export const problemTexts = {
 	disagreement: () =>
 		"Your devices know different keys of this agent, so someone may be interfering. Pair this device with it directly, and look at your list of devices.",
 	otherKey: () =>
-		"It does not open with the key that this device knows of this agent, and another of your devices knows another. Pair this device with it again.",
+		"It does not open with the agent’s key on this device, and another of your devices has another key. Pair this device with it again.",
 	notEncrypted: () =>
 		"It is not encrypted, so the gateway could have written or changed it.",
 	notARecipient: () =>
@@ -154,15 +153,15 @@ export const problemTexts = {
 	version: (v) =>
 		`${thing(v)} has a version that this page does not know. Load the page again, or have it updated.`,
 	weakKey: (v) =>
-		`${thing(v)} is weak or malformed. Whoever made it has to create new keys.`,
+		`${thing(v)} is weak or malformed. Its owner has to create new keys.`,
 
 	notApprovable: (v) =>
 		`This cannot be approved. ${v.problem ? problemText(v.problem) : ""}`.trim(),
-	notRejectable: () => "It has no hash that could be rejected.",
+	notRejectable: () => "Without a hash it cannot be rejected.",
 	alreadyDecided: () =>
 		`The gateway says that somebody has decided this already, perhaps on another device. ${SENT}`,
 	replaced: () =>
-		"Another request came under the same id while this one was open, so neither can be approved. Someone may be interfering: tell whoever runs your gateway.",
+		"Another request came under the same id while this one was open, so neither can be approved. Someone may be interfering: tell your gateway’s operator.",
 	loggedOut: () => "This browser has logged out, so nothing was signed.",
 	noLongerPending: () => "This request no longer waits for a decision.",
 	goneAfterSigning: () =>
@@ -170,14 +169,14 @@ export const problemTexts = {
 	outcomeSignature: () =>
 		"The confirmation was not signed by the agent’s machine, or is about another decision.",
 	expired: () => `The gateway says that this request has expired. ${SENT}`,
-	onceHasNoTime: () => "A time is for approvals beyond this request.",
+	onceHasNoTime: () => "Only longer approvals have a time.",
 	grantTooLong: () => "A permission lasts at most 24 hours.",
 	grantIncomplete: () =>
 		"A permission beyond this request needs to say what it covers, and for how long.",
 	grantWords: () =>
 		"A permission by first words has 1 to 64 words without control characters.",
 	grantNotPlain: () =>
-		"This is no command of plain words, so no first words cover it. Approve exactly the same, or this request only.",
+		"This is not a plain command, so no first words cover it. Approve exactly the same, or this request only.",
 	grantRunsAnother: () =>
 		"This command runs another one that its later words name, so no first words cover it.",
 	grantOther: () =>

@@ -3,7 +3,7 @@
 import { count, digits } from "./count.js";
 
 /**
- * What git's modes mean, where that matters.
+ * The meaning of git's modes, where that matters.
  * @type {Record<string, string | undefined>}
  */
 const MODES = {
@@ -41,15 +41,15 @@ export const requestTexts = {
 		neverOpened:
 			"This request could not be opened on this device, so only its rejection is known here.",
 		unopenedText:
-			"Nothing of it is shown, since nothing of it can be trusted. You can reject it.",
+			"It is not shown, since it cannot be trusted. You can reject it.",
 		pairHint: "Pair with this agent",
 		notRejectable:
-			"It is so malformed that it cannot even be rejected. It leaves by itself when it expires.",
+			"It is too malformed even to be rejected. It disappears when it expires.",
 		strangers: {
 			revoked: (/** @type {string} */ id) =>
 				`This agent’s machine still obeys your device ${id}, which was revoked. It should learn that within a minute. If this is still shown then, the gateway keeps it from that machine, or the machine does not know the device that revoked it: end the pairing with that machine.`,
 			unknown: (/** @type {string} */ id) =>
-				`This agent’s machine also obeys ${id} as your device, which this device does not know. Compare the id with those that your other devices show of themselves. If it is none of yours, someone has used the keys of a device of yours: revoke it, in a terminal with “countersign devices revoke ${id}”.`,
+				`This agent’s machine also obeys ${id} as your device, which this device does not know. Compare the id with those that your other devices show for themselves. If it is not yours, someone has used the keys of a device of yours: revoke it, in a terminal with “countersign devices revoke ${id}”.`,
 		},
 		careful: "Look closely",
 		marked: (/** @type {number} */ n) =>
@@ -91,12 +91,12 @@ export const requestTexts = {
 			`${count(n, "unchanged line", "unchanged lines")} not in the patch`,
 		binary: "Binary file: the patch does not show its content",
 		noLines: "No lines change in this file",
-		outside: "Lines that belong to no part of the patch:",
+		outside: "Lines outside the patch:",
 		broken:
 			"This part has fewer lines than it announces. Programs that apply patches refuse it.",
 		isBroken:
-			"Some of this is no regular patch. Everything is shown, but what a program makes of it may differ.",
-		raw: "This is no unified diff. It is shown as it was written.",
+			"Part of this is not a regular patch. All of it is shown, but programs may apply it differently.",
+		raw: "This is not a unified diff. It is shown as written.",
 		isBinary: "binary",
 		mode: (/** @type {string | null} */ from, /** @type {string} */ to) =>
 			`${MODES[to] ?? "mode"}: ${from === null ? to : `${from} → ${to}`}`,
@@ -148,7 +148,7 @@ export const requestTexts = {
 			[86400, "24 hours"],
 		],
 		session: "Until the session ends",
-		covers: "What it covers",
+		covers: "Covers",
 		same: "Exactly the same tool with the same input",
 		prefix: "Commands that begin alike",
 		prefixHint: "Tap the last word that must be the same.",
@@ -186,13 +186,12 @@ export const requestTexts = {
 			forged: "The gateway says that the agent’s machine has received it.",
 		},
 		forged:
-			"The gateway shows a confirmation that does not belong to this decision. Someone may be interfering: tell the operator of your gateway.",
+			"The gateway shows a confirmation that does not belong to this decision. Someone may be interfering: tell your gateway’s operator.",
 		elsewhere: (/** @type {string} */ device) =>
 			`Decided on another device (${device}).`,
-		notVerified:
-			"The gateway says so; no device that this one trusts has signed it.",
+		notVerified: "The gateway says so; no device trusted here has signed it.",
 		contradicted: (/** @type {string} */ state) =>
-			`The gateway says something else: ${state}, by no such decision. What stands here is what this device has verified. Someone may be interfering: tell whoever runs your gateway.`,
+			`The gateway says something else: ${state}, by no such decision. This device shows what it has verified. Someone may be interfering: tell your gateway’s operator.`,
 		notKept:
 			"It was decided, but this browser could not keep a record of it. It is missing in the history.",
 		expired: "The gateway says that nobody decided in time.",

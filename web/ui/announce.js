@@ -1,4 +1,4 @@
-// What is said aside: short messages on the screen, and the same for screen readers.
+// Short messages on the screen, repeated for screen readers.
 
 import { el } from "./dom.js";
 
@@ -16,7 +16,8 @@ export const announcements = [live, toasts];
 
 /** @param {string} text */
 export function announce(text) {
-	// Each is a node of its own: several at once are all said, and what was said before is said again.
+	// Each is a node of its own: several at once are all said, and what was said before is said
+	// again.
 	const said = el("p", null, text);
 	live.append(said);
 	setTimeout(() => said.remove(), SHOWN_MS);

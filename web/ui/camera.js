@@ -22,7 +22,8 @@ async function detector() {
 }
 
 /**
- * A button that starts the camera, and then its picture. `found` says whether the text was what is wanted.
+ * A button that starts the camera, and then its picture. `found` says whether the text was what is
+ * wanted.
  * @param {(text: string) => boolean} found
  */
 export function cameraReader(found) {

@@ -46,7 +46,8 @@ export function isDialogOpen() {
 /**
  * Asks before something that cannot be undone.
  * @param {{ title: string, text: Child | Child[], action: string, kind?: string }} question
- * @param {(place: HTMLElement, control: HTMLButtonElement) => Promise<boolean>} act true: done, close it
+ * @param {(place: HTMLElement, control: HTMLButtonElement) => Promise<boolean>} act true: done,
+ *   close it
  */
 export function confirmDialog(question, act) {
 	const place = el("div", null);

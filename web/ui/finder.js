@@ -1,11 +1,12 @@
-// Finding text in rows of which most do not exist in the page, so that the browser's own search cannot.
+// Finding text in rows of which most do not exist in the page, so that the browser's own search
+// cannot.
 
 import { texts } from "../texts.js";
 import { el } from "./dom.js";
 import { iconButton } from "./parts.js";
 
 /**
- * What can be searched.
+ * Rows that can be searched.
  * @typedef {object} Searchable
  * @property {import('./rows.js').Rows} rows
  * @property {() => number} count

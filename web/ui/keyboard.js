@@ -9,7 +9,7 @@ const PLACES = /** @type {Record<string, string>} */ ({
 	d: "#/devices",
 	s: "#/settings",
 });
-/** Whoever types must not decide because the field has gone meanwhile. */
+/** A person who types must not decide because the field went away meanwhile. */
 const TYPING_MS = 1000;
 /** Keys that begin a combination, and are nothing by themselves. */
 const MODIFIERS = ["Shift", "Control", "Alt", "AltGraph", "Meta", "CapsLock"];

@@ -1,4 +1,5 @@
-// A list whose entries stay the same elements while what they show stays the same, and with them focus and selection.
+// A list whose entries stay the same elements while what they show stays the same, and with them
+// focus and selection.
 
 /**
  * @template T

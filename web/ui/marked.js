@@ -41,7 +41,8 @@ export function lookAlikes(text) {
 
 /**
  * @param {string} text
- * @param {{ strict?: boolean, singleLine?: boolean }} [options] strict: everything but ASCII is marked too, foreign words calmly
+ * @param {{ strict?: boolean, singleLine?: boolean }} [options] strict: everything but ASCII is
+ *   marked too, foreign words calmly
  * @returns {Child[]}
  */
 export function marked(text, options) {

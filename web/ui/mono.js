@@ -4,7 +4,10 @@ import { el } from "./dom.js";
 
 /** The height of a line in rows of text; the same as in views.css. */
 export const LINE_PX = 20;
-/** A longer line is cut into pieces of this length, each a row of its own: browsers lay out huge lines slowly. */
+/**
+ * A longer line is cut into pieces of this length, each a row of its own: browsers lay out huge
+ * lines slowly.
+ */
 export const PIECE = 2000;
 /** Longer ones are marked: their end is far from their beginning. */
 export const LONG_LINE = 500;

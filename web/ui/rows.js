@@ -1,5 +1,6 @@
-// Many rows of text, of which only those near the screen exist. Rows may wrap: heights are estimated first, and measured once
-// they are shown. The page itself scrolls, so there is no second scroll bar.
+// Many rows of text, of which only those near the screen exist. Rows may wrap: heights are
+// estimated first, and measured once they are shown. The page itself scrolls, so there is no second
+// scroll bar.
 
 import { el } from "./dom.js";
 
@@ -44,7 +45,7 @@ export class Rows {
 		window.addEventListener("scroll", this.schedule, { passive: true });
 		this.#resize = new ResizeObserver(() => {
 			const width = this.element.clientWidth;
-			// Whatever exists as a whole wraps by itself.
+			// Rows that are all in the page wrap by themselves.
 			if (width !== this.#width && !this.#isWhole) this.#remeasure();
 		});
 		this.#resize.observe(this.element);

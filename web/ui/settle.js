@@ -1,10 +1,12 @@
-// A time in which nothing can be clicked, so that a click that was meant for something else does not confirm what has just appeared.
+// A time in which nothing can be clicked, so that a click that was meant for something else does
+// not confirm what has just appeared.
 
 const SETTLE_MS = 700;
 const STEP_MS = 50;
 
 /**
- * Makes what it is given usable once it has been on the screen, in a window with the focus, for a moment.
+ * Makes what it is given usable once it has been on the screen, in a window with the focus, for a
+ * moment.
  * @param {HTMLElement} element
  */
 export function settling(element) {

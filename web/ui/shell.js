@@ -1,4 +1,4 @@
-// What surrounds every view: navigation, banner, the place for the view.
+// The frame of every view: navigation, banner, the place for the view.
 
 import { texts } from "../texts.js";
 import { announcements } from "./announce.js";

@@ -1,4 +1,4 @@
-// Who asks: as this device knows it, or as the gateway says.
+// The agent that asks: as this device knows it, or as the gateway says.
 
 import { texts } from "../texts.js";
 import { el } from "./dom.js";

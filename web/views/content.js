@@ -1,4 +1,5 @@
-// The content of a request, by kind: complete, whatever it is. A member that the kind does not use is shown below it.
+// The content of a request, by kind: complete, whatever it is. A member that the kind does not use
+// is shown below it.
 
 import { texts } from "../texts.js";
 import { el } from "../ui/dom.js";
@@ -100,7 +101,8 @@ function isActionsOnly(artifact, others) {
  */
 
 /**
- * Takes what it shows out of `rest`. Null: not what its kind promises, so all of it is shown as it is.
+ * Takes what it shows out of `rest`. Null: not what its kind promises, so all of it is shown as it
+ * is.
  * @param {Artifact} artifact
  * @param {JsonObject} rest
  * @param {(name: string) => string | null} take

@@ -142,7 +142,7 @@ function captionOf({ verdict, caption }) {
 }
 
 /**
- * What the dialog is about.
+ * The subject of the dialog.
  * @param {Item} item
  */
 function subjectOf(item) {

@@ -1,4 +1,4 @@
-// What waits for a decision, live.
+// The requests that wait for a decision, live.
 
 import { problemText } from "../texts/problems.js";
 import { texts } from "../texts.js";
@@ -207,7 +207,7 @@ export function view({ approver, go }) {
 	};
 
 	/**
-	 * What is shown in place of the list; made anew only if it is another.
+	 * Shows something in place of the list. It is made anew only if its kind changes.
 	 * @param {string} kind
 	 * @param {() => import('../ui/dom.js').Child} make
 	 */

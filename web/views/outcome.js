@@ -1,4 +1,4 @@
-// What became of a request: signed, decided, delivered; or why it came to nothing.
+// The outcome of a request: signed, decided, delivered; or why it came to nothing.
 
 import { texts } from "../texts.js";
 import { dateTime } from "../ui/clock.js";

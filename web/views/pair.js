@@ -149,7 +149,8 @@ function paired(agent) {
 }
 
 /**
- * Who offers: its id first, which the link proves; its label is what the gateway says.
+ * The enforcer that offers: its id first, which the link proves; then its label, which the gateway
+ * says.
  * @param {{ enforcerId: string, label: string | null }} offer
  */
 function whoOffers({ enforcerId, label }) {
@@ -167,7 +168,7 @@ function whoOffers({ enforcerId, label }) {
 }
 
 /**
- * What to agree to before a known agent's key is replaced.
+ * The consent that replacing a known agent's key needs.
  * @param {import('../core/types.js').OfferStanding} standing
  * @param {HTMLButtonElement} go what it makes usable
  */

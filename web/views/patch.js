@@ -440,7 +440,8 @@ function fileList(files, reveal) {
 }
 
 /**
- * A line is one element, with its numbers and its sign as attributes: hundreds of them are laid out while somebody scrolls.
+ * A line is one element, with its numbers and its sign as attributes: hundreds of them are laid out
+ * while somebody scrolls.
  * @param {Extract<Row, { type: 'line' }>} row
  * @param {number} digits
  */

@@ -16,7 +16,8 @@ const AT_ONCE = 500;
 const LONGEST_COMPARED = 500;
 
 /**
- * One side of a line. `from` is where this piece of it begins; `changed` is the part that differs from its counterpart.
+ * One side of a line. `from` is where this piece of it begins; `changed` is the part that differs
+ * from its counterpart.
  * @typedef {object} Cell
  * @property {'context' | 'add' | 'remove'} kind
  * @property {number | null} number
@@ -37,7 +38,7 @@ const LONGEST_COMPARED = 500;
  */
 
 /**
- * What a person has opened and closed.
+ * The files and parts that a person has opened and closed.
  * @typedef {{ isSplit: boolean, closed: Set<number>, unfolded: Set<string> }} Arrangement
  */
 
@@ -51,7 +52,8 @@ export function patchRows(diff, arrangement) {
 }
 
 /**
- * The same in pieces. Rows of files that did not change since are taken from `known`, and kept there.
+ * The same in pieces. Rows of files that did not change since are taken from `known`, and kept
+ * there.
  * @param {Diff} diff
  * @param {Arrangement} arrangement
  * @param {Map<DiffFile, Row[]>} [known]

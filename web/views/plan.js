@@ -1,4 +1,5 @@
-// A plan as text with headings and lists. Addresses of links are shown and lead nowhere: their text may be misleading.
+// A plan as text with headings and lists. Addresses of links are shown and lead nowhere: their text
+// may be misleading.
 
 import { parseMarkdown } from "../core/markdown.js";
 import { texts } from "../texts.js";

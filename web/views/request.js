@@ -30,7 +30,10 @@ import { strangeDevices, warnings } from "./warnings.js";
 /** @typedef {import('../core/types.js').Item} Item */
 /** @typedef {import('../core/types.js').Artifact} Artifact */
 
-/** Nothing can be decided before it is shown, nor by the second half of a double click on what stood here before. */
+/**
+ * Nothing can be decided before it is shown, nor by the second half of a double click on what stood
+ * here before.
+ */
 const SETTLE_MS = 500;
 /** Entries of the history that are looked through at once. */
 const PAGE = 200;
@@ -172,7 +175,8 @@ export async function view({ approver, args, go }) {
 		element.classList.toggle("ended", item.state !== "pending");
 		if (item.state !== "pending") {
 			bar = null;
-			// The focus must not vanish with the buttons, or with the dialog in which it was decided.
+			// The focus must not vanish with the buttons, or with the dialog in which it was
+			// decided.
 			const hadFocus =
 				side.contains(document.activeElement) ||
 				document.activeElement === document.body ||

@@ -1,4 +1,5 @@
-// Signing in with the gateway's sign-in service: before the person goes there, and when they come back.
+// Signing in with the gateway's sign-in service: before the person goes there, and when they come
+// back.
 
 import { Approver } from "../core/approver.js";
 import { texts } from "../texts.js";

@@ -11,7 +11,8 @@ import { Rows } from "../ui/rows.js";
 /** @typedef {import('../core/types.js').JsonValue} JsonValue */
 
 /**
- * `name` is that of a member, or null. A text of several lines has a row for each, of which only the first has the name.
+ * `name` is that of a member, or null. A text of several lines has a row for each, of which only
+ * the first has the name.
  * @typedef {object} Row
  * @property {number} depth
  * @property {string | null} name

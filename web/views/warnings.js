@@ -1,4 +1,4 @@
-// What a person could overlook in a request.
+// Details of a request that a person could overlook.
 
 import { texts } from "../texts.js";
 import { el } from "../ui/dom.js";
@@ -40,7 +40,7 @@ function longestLine(text) {
 const MOST_NAMED = 12;
 
 /**
- * What may be mistaken for something else where each character counts: in commands, paths and names.
+ * Characters that may be mistaken for others where each one counts: in commands, paths and names.
  * @param {Artifact} artifact
  */
 function mistakable(artifact) {

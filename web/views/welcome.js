@@ -1,4 +1,4 @@
-// What a browser shows that has not joined.
+// The view of a browser that has not joined.
 
 import { Approver } from "../core/approver.js";
 import { Problem } from "../core/problem.js";

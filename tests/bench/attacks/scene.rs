@@ -1,4 +1,5 @@
-//! A node behind a proxy that is the generator itself: it says where calls come from. Its authorization server is here too.
+//! A node behind a proxy that is the generator itself: it says where calls come from. Its
+//! authorization server is here too.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -47,7 +48,7 @@ pub struct Scene {
     _directory: TempDir,
 }
 
-/// What the program prints when it is given these arguments, as JSON.
+/// The program's output with these arguments, as JSON.
 async fn printed(database: &Database, arguments: &[&str]) -> anyhow::Result<Value> {
     let output = Command::new(env!("CARGO_BIN_EXE_countersign"))
         .args(["--database-url", &database.url])
@@ -72,7 +73,8 @@ async fn key(database: &Database, tenant: &str, role: &str, id: &str) -> anyhow:
     Ok(made["apiKey"].as_str().context("a key")?.to_owned())
 }
 
-/// An authorization server that knows every token that begins with `fresh`, and is slow to refuse any other.
+/// An authorization server that knows every token that begins with `fresh`, and is slow to refuse
+/// any other.
 async fn authorization_server(tenant: String) -> anyhow::Result<String> {
     let claims = json!({
         "active": true, "sub": "alice", "tenant": tenant, "role": "approver", "countersign_id": "alice",

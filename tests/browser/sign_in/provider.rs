@@ -1,5 +1,5 @@
-//! An OpenID provider in the test's own process: whoever comes is signed in at once, as the person the test names. It checks what the
-//! page sends, and its refresh tokens work once.
+//! An OpenID provider in the test's own process: every visitor is signed in at once, as the person
+//! the test names. It checks what the page sends, and its refresh tokens work once.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -34,7 +34,7 @@ pub enum Answer {
     Denied,
 }
 
-/// What the provider does, and what it was asked.
+/// The provider's behaviour, and the requests that it got.
 #[derive(Default)]
 pub struct Desk {
     pub tenant: String,
@@ -43,7 +43,7 @@ pub struct Desk {
     /// How long access tokens last.
     pub seconds: i64,
     pub refuses_refresh: bool,
-    /// What the page asked for last.
+    /// The parameters of the page's last request.
     pub asked: Parameters,
     codes: HashMap<String, Parameters>,
     refresh_tokens: HashSet<String>,
@@ -110,7 +110,7 @@ impl OpenId {
         self.shared.desk.lock().unwrap()
     }
 
-    /// What people see of its address.
+    /// The part of its address that people see.
     pub fn host(&self) -> &str {
         self.url.trim_start_matches("http://")
     }

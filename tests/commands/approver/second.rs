@@ -1,4 +1,5 @@
-//! Two terminals of one approver, as processes: the second one is added, and opens and approves without pairing.
+//! Two terminals of one approver, as processes: the second one is added, and opens and approves
+//! without pairing.
 
 use std::process::Stdio;
 
@@ -37,7 +38,7 @@ async fn a_second_terminal_opens_and_approves_without_pairing() {
     let link = request.link(&phone.page()).unwrap();
     run(&world, "laptop", &["devices", "add", &link, "--yes"]).expect(0);
 
-    // What comes while the second terminal watches.
+    // A request that comes while the second terminal watches.
     let mut watching = prepared(&world, "phone", &["inbox", "--watch", "--json"]);
     let mut watching = watching.stdout(Stdio::piped()).spawn().unwrap();
     let out = watching.stdout.take().unwrap();

@@ -1,4 +1,4 @@
-//! What is shown of a request: all of it, and nothing raw.
+//! The view of a request: all of it, and nothing raw.
 
 use countersign::client::random;
 use countersign::e2e::{PlainArtifact, seal_artifact};

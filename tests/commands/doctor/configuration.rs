@@ -129,7 +129,7 @@ fn a_hook_that_codex_does_not_trust_is_found_out() {
         home.write(".codex/config.toml", &text);
         diagnose(&home, &["codex"], &[]).expect("codex hook", "failed", part);
     }
-    // Whoever removes a hook before ours moves it to another place, which is not trusted.
+    // A user who removes a hook before ours moves ours to another place, which is not trusted.
     home.write(".codex/config.toml", &trusted);
     let mut settings: Value = serde_json::from_str(&home.read(".codex/hooks.json")).unwrap();
     let ours = settings["hooks"]["PreToolUse"][0].clone();

@@ -1,4 +1,5 @@
-//! What lies behind the hook: profile, gateway, clock, approvers. A gateway that lies is one more finding.
+//! The parts behind the hook: profile, gateway, clock, approvers. A gateway that lies is one more
+//! finding.
 
 use std::os::unix::fs::PermissionsExt as _;
 

@@ -1,4 +1,5 @@
-//! `install --guard-for`: the steps that set up a guard. The programs that change a system only write down how they were called.
+//! `install --guard-for`: the steps that set up a guard. The programs that change a system only
+//! write down how they were called.
 
 use std::os::unix::fs::PermissionsExt as _;
 

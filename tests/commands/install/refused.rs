@@ -131,7 +131,7 @@ fn several_at_once_leave_one_entry() {
             .collect();
         for (code, err) in &codes {
             let err = String::from_utf8_lossy(err);
-            // Whoever came second is told so.
+            // The second one is told so.
             let late = *code == Some(1) && err.contains("has changed meanwhile");
             assert!(*code == Some(0) || late, "{agent}: {err}");
         }

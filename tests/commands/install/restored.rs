@@ -1,4 +1,4 @@
-//! What is taken out again leaves the file as it was, byte for byte.
+//! Removing the hook leaves the file as it was, byte for byte.
 
 use super::{AGENTS, Home};
 

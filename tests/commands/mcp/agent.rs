@@ -1,4 +1,5 @@
-//! An agent's end of the pipes. Whatever the server writes must be JSON-RPC, and answers must be as its schemas say.
+//! An agent's end of the pipes. Every output of the server must be JSON-RPC, and answers must be as
+//! its schemas say.
 
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -42,7 +43,7 @@ impl Agent {
         let reads_output = tokio::spawn(async move {
             let mut output = BufReader::new(output).lines();
             while let Ok(Some(line)) = output.next_line().await {
-                // What is no JSON is kept as a text, which no test takes for an answer.
+                // Other output is kept as a text, which no test takes for an answer.
                 let line = serde_json::from_str(&line).unwrap_or(Value::String(line));
                 written.lock().unwrap().push(line);
             }
@@ -151,7 +152,7 @@ impl Agent {
         self.answer(id).await
     }
 
-    /// What a tool answered. It is the same in both forms, and as the schema says.
+    /// A tool's answer. It is the same in both forms, and as the schema says.
     pub async fn outcome(&self, id: u64) -> Value {
         let answer = self.answer(id).await;
         let result = &answer["result"];

@@ -224,7 +224,7 @@ async fn progress_is_reported_to_a_caller_who_wants_it() {
         assert_eq!(report["total"], 90.0);
     }
     assert_eq!(agent.lines().last().unwrap()["id"], id, "none follows");
-    // Without a token there is none.
+    // Without a token there is no progress report.
     let arguments = json!({ "type": "plan", "text": "x", "timeout_seconds": 3 });
     agent.call("request_approval", arguments).await;
     assert_eq!(progress(&agent).len(), reports.len());

@@ -1,4 +1,5 @@
-//! Calls that are cancelled, and servers that end: nobody is left with a question that no agent waits for.
+//! Calls that are cancelled, and servers that end: nobody is left with a question that no agent
+//! waits for.
 
 use countersign::client::approver::Approver;
 use countersign::client::profile::{Profile, ProfileError};

@@ -1,4 +1,4 @@
-//! What is not a yes: no gateway, a gateway that lies, no profile, nobody who is paired.
+//! Never a yes: no gateway, a gateway that lies, no profile, nobody who is paired.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,4 +1,4 @@
-//! What is said over the pipes: the handshake, the tools, and every message that makes no sense.
+//! Messages over the pipes: the handshake, the tools, and every message that makes no sense.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! The protocol and the end-to-end cryptography, which use nothing but themselves, and what is checked of them.
+//! The protocol and the end-to-end cryptography, which use nothing but themselves, and what is
+//! checked of them.
 
 pub use countersign_e2e as e2e;
 pub use countersign_protocol as subject;
