@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use countersign::agent::Agent;
-use countersign::edit::json::Document;
+use countersign::agent::edit::json::Document;
 use serde_json::Value;
 
 use crate::commands::install::file;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use countersign::agent::Agent;
-use countersign::edit::json::Document;
+use countersign::agent::edit::json::Document;
 use serde_json::Value;
 use toml_edit::{DocumentMut, Item};
 

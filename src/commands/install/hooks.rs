@@ -1,8 +1,8 @@
 //! The entries of an agent's JSON configuration: ours are put in, brought up to date or taken out, those of others stay.
 
 use countersign::agent::Agent;
-use countersign::edit::EditError;
-use countersign::edit::json::{Document, Fresh, Left, Step};
+use countersign::agent::edit::EditError;
+use countersign::agent::edit::json::{Document, Fresh, Left, Step};
 use serde::Serialize;
 use serde_json::Value;
 

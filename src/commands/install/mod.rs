@@ -22,10 +22,10 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 use countersign::agent::Agent;
+use countersign::agent::edit::EditError;
+use countersign::agent::edit::json::{Document, Left};
 use countersign::client::ClientError;
 use countersign::client::visible_lines;
-use countersign::edit::EditError;
-use countersign::edit::json::{Document, Left};
 use serde_json::Value;
 
 use self::file::FileChange;

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{EventMembers, ReadProblem, call, listed, unknown_event};
-use crate::agent::event::{EventKind, HookEvent, ToolAction};
+use crate::event::{EventKind, HookEvent, ToolAction};
 
 const READING: &[&str] = &[
     "Glob",

@@ -5,12 +5,13 @@
 //! | `event`, `read` | an agent's JSON as an [`HookEvent`]; a tool call as an [`ToolAction`] |
 //! | `names`, `places`, `policy` | which files it names, and whether it needs to be asked about |
 //! | `commands` | the prefixes of commands that a person may permit |
-//! | `edit`, `patch`, `proposal` | what an approver is shown |
+//! | `change`, `patch`, `proposal` | what an approver is shown |
 //! | `answer` | the answer in the agent's own form |
 
 mod answer;
+mod change;
 mod commands;
-mod edit;
+pub mod edit;
 mod event;
 mod names;
 mod patch;

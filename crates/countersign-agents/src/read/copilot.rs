@@ -1,7 +1,7 @@
 //! Copilot CLI. It does not name the event: which one it is shows in the members.
 
 use super::{EventMembers, ReadProblem, call, listed};
-use crate::agent::event::{EventKind, HookEvent, ToolAction};
+use crate::event::{EventKind, HookEvent, ToolAction};
 
 const READING: &[&str] = &[
     "fetch_copilot_cli_documentation",

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::{Map, Value};
 
 use super::event::{ToolAction, ToolCall};
-use crate::protocol::text::is_invisible;
 use countersign_client::shell::plain_words;
+use countersign_protocol::text::is_invisible;
 
 /// Members of a tool's input that hold a path, in any agent.
 const PATH_MEMBERS: &[&str] = &[

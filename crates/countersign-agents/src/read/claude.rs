@@ -1,7 +1,7 @@
 //! Claude Code.
 
 use super::{EventMembers, ReadProblem, call, common, listed, mcp, unknown_event};
-use crate::agent::event::{CellChange, EventKind, HookEvent, ToolAction};
+use crate::event::{CellChange, EventKind, HookEvent, ToolAction};
 
 const READING: &[&str] = &[
     "BashOutput",

@@ -1,7 +1,7 @@
 //! Gemini CLI.
 
 use super::{EventMembers, ReadProblem, call, common, listed, unknown_event};
-use crate::agent::event::{EventKind, HookEvent, MatchCount, TextReplacement, ToolAction};
+use crate::event::{EventKind, HookEvent, MatchCount, TextReplacement, ToolAction};
 
 const READING: &[&str] = &[
     "get_internal_docs",

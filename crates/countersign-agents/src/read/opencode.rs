@@ -1,7 +1,7 @@
 //! opencode, through the plugin that `countersign install opencode` writes: the form of the events is our own.
 
 use super::{EventMembers, ReadProblem, call, listed, unknown_event};
-use crate::agent::event::{EventKind, HookEvent, MatchCount, TextReplacement, ToolAction};
+use crate::event::{EventKind, HookEvent, MatchCount, TextReplacement, ToolAction};
 
 const READING: &[&str] = &["glob", "grep", "list", "lsp", "read"];
 const WEB: &[&str] = &["codesearch", "webfetch", "websearch"];

@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::Agent;
-use super::edit::{cell_sources, diff, replaced};
+use super::change::{cell_sources, diff, replaced};
 use super::event::{CellChange, ToolAction, ToolCall};
 use super::names::{MAX_NAMES, doubt_about};
 use super::patch::{PatchOperation, touched};
-use crate::protocol::canonical::Sha256Hex;
-use crate::protocol::text::escape_invisible;
+use countersign_protocol::canonical::Sha256Hex;
+use countersign_protocol::text::escape_invisible;
 
 /// Encrypted and encoded it is a third larger, and a gateway takes 2 MiB.
 pub const MAX_PAYLOAD_BYTES: usize = 1_500_000;

@@ -1,7 +1,7 @@
 //! Codex CLI. It reads files with commands, so few of its tools only read.
 
 use super::{EventMembers, ReadProblem, call, common, listed, mcp, unknown_event};
-use crate::agent::event::{EventKind, HookEvent, ToolAction};
+use crate::event::{EventKind, HookEvent, ToolAction};
 
 const READING: &[&str] = &["grep_files", "list_dir", "read_file", "view_image"];
 const WEB: &[&str] = &["web_search"];
