@@ -4,15 +4,14 @@
 use std::panic::AssertUnwindSafe;
 
 use futures_util::FutureExt as _;
-use serde_json::{Value, json};
 
-use super::Agent;
-use super::event::{EventKind, HookEvent};
+use crate::agent::Agent;
+use crate::event::{EventKind, HookEvent};
 
 /// The exit status that agents take for a denial.
 pub const BLOCK: u8 = 2;
 
-/// What the hook leaves behind.
+/// The outputs and the exit status of the hook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookOutput {
     /// One JSON document, or nothing.
@@ -25,41 +24,18 @@ pub struct HookOutput {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HookVerdict {
     Denied(String),
-    /// A person has decided: with who it was.
+    /// A person has approved it. The text names the approver.
     Approved(String),
     /// Nobody had to be asked. The agent's own rules still hold.
     NotAsked,
 }
 
 impl HookOutput {
-    fn allowed(answer: Option<Value>) -> Self {
-        Self {
-            stdout: answer.map(|answer| answer.to_string()).unwrap_or_default(),
-            stderr: String::new(),
-            status: 0,
-        }
-    }
-
     /// `event` is `None` if it could not be read.
     pub fn denied(agent: Agent, event: Option<&HookEvent>, reason: &str) -> Self {
-        let answer = match agent {
-            Agent::Claude | Agent::Codex => json!({ "hookSpecificOutput": {
-                "hookEventName": event.map_or("PreToolUse", |event| event.name.as_str()),
-                "permissionDecision": "deny",
-                "permissionDecisionReason": reason,
-            } }),
-            Agent::Copilot => {
-                json!({ "permissionDecision": "deny", "permissionDecisionReason": reason })
-            }
-            Agent::Gemini | Agent::Opencode => json!({ "decision": "deny", "reason": reason }),
-            Agent::Cursor => json!({
-                "permission": "deny",
-                "user_message": format!("Countersign: {reason}"),
-                "agent_message": reason,
-            }),
-        };
+        let name = event.map_or("PreToolUse", |event| event.name.as_str());
         Self {
-            stdout: answer.to_string(),
+            stdout: (agent.definition().denial)(name, reason).to_string(),
             stderr: format!("countersign: denied: {reason}"),
             status: BLOCK,
         }
@@ -72,46 +48,24 @@ impl HookOutput {
         verdict: &HookVerdict,
         context: Option<&str>,
     ) -> Self {
-        if let HookVerdict::Denied(reason) = verdict {
-            let reason = match context.filter(|_| takes_context(agent, event)) {
-                Some(context) => format!("{reason}\n\n{context}"),
-                None => reason.clone(),
-            };
-            return Self::denied(agent, Some(event), &reason);
-        }
-        let is_call = matches!(event.kind, EventKind::Call(_));
-        let approved = match verdict {
-            HookVerdict::Approved(by) if is_call => Some(format!("approved by {by}")),
-            _ => None,
-        };
         let context = context.filter(|_| takes_context(agent, event));
-        Self::allowed(match agent {
-            Agent::Claude | Agent::Codex => {
-                // Codex takes an explicit allow for a failure.
-                let approved = approved.filter(|_| agent == Agent::Claude);
-                (approved.is_some() || context.is_some()).then(|| {
-                    let mut own = json!({ "hookEventName": event.name });
-                    if let Some(approved) = approved {
-                        own["permissionDecision"] = "allow".into();
-                        own["permissionDecisionReason"] = approved.into();
-                    }
-                    if let Some(context) = context {
-                        own["additionalContext"] = context.into();
-                    }
-                    json!({ "hookSpecificOutput": own })
-                })
+        let approved = match verdict {
+            HookVerdict::Denied(reason) => {
+                let further = context.map(|context| format!("\n\n{context}"));
+                let reason = format!("{reason}{}", further.unwrap_or_default());
+                return Self::denied(agent, Some(event), &reason);
             }
-            Agent::Copilot => approved.map(|_| json!({ "permissionDecision": "allow" })),
-            Agent::Gemini => approved.map(|_| json!({ "decision": "allow" })),
-            // Our own plugin goes on after nothing else.
-            Agent::Opencode => Some(json!({ "decision": "allow" })),
-            Agent::Cursor => Some(match (approved, &event.kind) {
-                (Some(_), _) => json!({ "permission": "allow" }),
-                (None, EventKind::Prompt) => json!({ "continue": true }),
-                // It may be told to block when a hook prints nothing.
-                (None, _) => json!({}),
-            }),
-        })
+            HookVerdict::Approved(by) if event.call().is_some() => {
+                Some(format!("approved by {by}"))
+            }
+            HookVerdict::Approved(_) | HookVerdict::NotAsked => None,
+        };
+        let answer = (agent.definition().permission)(event, approved, context);
+        Self {
+            stdout: answer.map(|answer| answer.to_string()).unwrap_or_default(),
+            stderr: String::new(),
+            status: 0,
+        }
     }
 }
 
@@ -121,7 +75,7 @@ pub fn takes_context(agent: Agent, event: &HookEvent) -> bool {
         event.kind,
         EventKind::Call(_) | EventKind::SessionStart | EventKind::Prompt
     );
-    matches!(agent, Agent::Claude | Agent::Codex) && is_told
+    agent.definition().takes_context && is_told
 }
 
 /// The output of `work`, or a denial if it panics.

@@ -4,8 +4,8 @@ use serde_json::Value;
 use similar::TextDiff;
 use std::time::Duration;
 
-use super::Agent;
-use super::event::{CellChange, MatchCount, TextReplacement};
+use crate::agent::Agent;
+use crate::event::{CellChange, MatchCount, TextReplacement};
 
 /// Finding the smallest difference may take long; then a larger one, just as true, is shown.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(300);
@@ -74,8 +74,8 @@ pub fn replaced(
                 "{path} would be too large to be shown; make smaller changes; nobody was asked"
             ));
         }
-        // Claude Code takes away the end of the line too.
-        if agent == Agent::Claude && edit.new.is_empty() && !old.ends_with('\n') {
+        // Claude Code does so.
+        if agent.definition().deletes_line_ends && edit.new.is_empty() && !old.ends_with('\n') {
             let line = format!("{old}\n");
             if text.contains(&line) {
                 old = line;

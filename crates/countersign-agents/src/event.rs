@@ -1,13 +1,8 @@
-//! What an agent's hook says, in one form for all agents. Whatever is not understood is an error, which denies, or an action
+//! The events of agents' hooks, in one form for all agents. An event that is not understood is an error, which denies, or an action
 //! that is asked about.
 
+use countersign_client::shell;
 use serde_json::{Map, Value};
-
-use super::Agent;
-use super::read::{self, EventMembers};
-
-/// More than the largest edit that could be shown to anyone.
-pub const MAX_INPUT_BYTES: usize = 8 << 20;
 
 /// One call of the hook.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,7 +38,7 @@ pub struct ToolCall {
     pub tool: String,
     /// Whole, as the agent gave it.
     pub input: Map<String, Value>,
-    /// What of the input is not part of `action`.
+    /// The part of the input that is not in `action`.
     pub rest: Map<String, Value>,
     pub action: ToolAction,
 }
@@ -118,37 +113,7 @@ pub enum CellChange {
     Delete,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{title} sent something that is not understood: {problem}")]
-pub struct UnreadableEvent {
-    title: &'static str,
-    problem: String,
-}
-
 impl HookEvent {
-    pub fn read(agent: Agent, text: &[u8]) -> Result<Self, UnreadableEvent> {
-        let unreadable = |problem: String| UnreadableEvent {
-            title: agent.title(),
-            problem,
-        };
-        if text.len() > MAX_INPUT_BYTES {
-            let limit = MAX_INPUT_BYTES >> 20;
-            return Err(unreadable(format!("it is larger than {limit} MiB")));
-        }
-        let members: Map<String, Value> =
-            serde_json::from_slice(text).map_err(|error| unreadable(error.to_string()))?;
-        let members = EventMembers::new("", members);
-        let event = match agent {
-            Agent::Claude => read::claude::event(members),
-            Agent::Codex => read::codex::event(members),
-            Agent::Copilot => read::copilot::event(members),
-            Agent::Gemini => read::gemini::event(members),
-            Agent::Opencode => read::opencode::event(members),
-            Agent::Cursor => read::cursor::event(members),
-        };
-        event.map_err(unreadable)
-    }
-
     pub fn call(&self) -> Option<&ToolCall> {
         match &self.kind {
             EventKind::Call(call) => Some(call),
@@ -163,12 +128,12 @@ const OWN_TOOLS: [&str; 3] = ["check_approval", "request_approval", "withdraw_ap
 impl ToolCall {
     /// Whether a command comes with more than itself, such as a switch that turns a sandbox off.
     pub fn has_options(&self) -> bool {
-        countersign_client::shell::has_options(&self.rest)
+        shell::has_options(&self.rest)
     }
 }
 
 impl ToolAction {
-    /// What a policy calls it.
+    /// Its name in a policy.
     pub fn class(&self) -> &'static str {
         match self {
             Self::Command { .. } => "command",

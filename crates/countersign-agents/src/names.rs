@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::event::{ToolAction, ToolCall};
+use crate::event::{ToolAction, ToolCall};
 use countersign_client::shell::plain_words;
 use countersign_protocol::text::is_invisible;
 

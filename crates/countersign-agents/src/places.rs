@@ -1,8 +1,9 @@
-//! Which files are never free: Countersign's own, the settings of the hooks, and secrets.
+//! Files that are never free: Countersign's own, the settings of the hooks, and secrets.
 
 use std::path::{Component, Path, PathBuf};
 
-use super::event::ToolAction;
+use crate::agent::Agent;
+use crate::event::ToolAction;
 
 /// Where the agent works. All but `directory` with links followed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,192 +28,41 @@ pub struct NamedPath {
     pub real: PathBuf,
 }
 
-/// Settings that decide whether the hook is called, wherever they are: in the home directory or a project.
-const HOOK_SETTINGS: &[&str] = &[
-    ".claude.json",
-    ".claude/hooks",
-    ".claude/settings.json",
-    ".claude/settings.local.json",
-    ".codex/config.toml",
-    ".codex/hooks.json",
-    ".config/opencode",
-    ".copilot/config.json",
-    ".copilot/hooks",
-    ".copilot/settings.json",
-    ".countersign.toml",
-    ".cursor/cli.json",
-    ".cursor/hooks.json",
-    ".env",
-    ".gemini/.env",
-    ".gemini/settings.json",
-    ".github/copilot",
-    ".github/hooks",
-    ".opencode/plugin",
-    ".opencode/plugins",
-    "Library/Application Support/ClaudeCode",
-    "Library/Application Support/Cursor",
-    "Library/Application Support/GeminiCli",
-    "etc/claude-code",
-    "etc/codex",
-    "etc/cursor",
-    "etc/gemini-cli",
-    "etc/github-copilot",
-    "etc/opencode",
-    "opencode.json",
-    "opencode.jsonc",
-];
+/// Settings that decide whether agents ask, besides those of each agent.
+const OWN_SETTINGS: [&str; 2] = [".countersign.toml", ".env"];
 
 /// A change of these makes an agent, git, a shell, an editor or a build tool run something later, without being told to. Reading
 /// them does no harm. `*` stands for the end of a name, or for its beginning.
-const RUN_LATER: &[&str] = &[
-    "*.code-workspace",
-    "*.pth",
-    ".aider.conf.yml",
-    ".amazonq",
-    ".bash_login",
-    ".bash_logout",
-    ".bash_profile",
-    ".bashrc",
-    ".bazeliskrc",
-    ".bazelrc",
-    ".bazelversion",
-    ".buildkite",
-    ".bundle/config",
-    ".cargo/config",
-    ".cargo/config.toml",
-    ".circleci",
-    ".cirrus.yml",
-    ".claude",
-    ".codex",
-    ".config/autostart",
-    ".config/fish",
-    ".config/git",
-    ".config/lefthook*",
-    ".config/mise*",
-    ".config/systemd/user",
-    ".copilot",
-    ".cursor",
-    ".devcontainer",
-    ".devcontainer.json",
-    ".dir-locals-2.el",
-    ".dir-locals.el",
-    ".drone.yml",
-    ".envrc",
-    ".eslintrc*",
-    ".exrc",
-    ".forgejo/workflows",
-    ".gdbinit",
-    ".gemini",
-    ".git",
-    ".gitconfig",
-    ".gitea/workflows",
-    ".githooks",
-    ".github/actions",
-    ".github/workflows",
-    ".gitlab-ci.yml",
-    ".gitmodules",
-    ".gitpod.yml",
-    ".helix",
-    ".husky",
-    ".idea",
-    ".irbrc",
-    ".kiro",
-    ".lefthook*",
-    ".lintstagedrc*",
-    ".lldbinit",
-    ".local/bin",
-    ".local/lib",
-    ".mcp.json",
-    ".mise",
-    ".mise.local.toml",
-    ".mise.toml",
-    ".mvn",
-    ".npmrc",
-    ".nvim.lua",
-    ".nvimrc",
-    ".opencode",
-    ".overcommit.yml",
-    ".pdbrc",
-    ".pnp.cjs",
-    ".pnp.loader.mjs",
-    ".pnpmfile.cjs",
-    ".pre-commit-config.yaml",
-    ".prettierrc*",
-    ".profile",
-    ".pryrc",
-    ".pylintrc",
-    ".pypirc",
-    ".pythonrc",
-    ".roo",
-    ".rspec",
-    ".rubocop.yml",
-    ".tool-versions",
-    ".travis.yml",
-    ".vimrc",
-    ".vscode",
-    ".windsurf",
-    ".woodpecker*",
-    ".yarn/plugins",
-    ".yarn/releases",
-    ".yarn/sdks",
-    ".yarnrc",
-    ".yarnrc.yml",
-    ".zed",
-    ".zlogin",
-    ".zlogout",
-    ".zprofile",
-    ".zshenv",
-    ".zshrc",
-    "Directory.Build.props",
-    "Directory.Build.targets",
-    "Jenkinsfile",
-    "appveyor.yml",
-    "azure-pipelines.yml",
-    "bitbucket-pipelines.yml",
-    "bunfig.toml",
-    "commitlint.config.*",
-    "devbox.json",
-    "devenv.nix",
-    "eslint.config.*",
-    "flake.nix",
-    "gradle.properties",
-    "gradle/wrapper",
-    "gradlew",
-    "lefthook*",
-    "lint-staged.config.*",
-    "mise.local.toml",
-    "mise.toml",
-    "mvnw",
-    "pnpm-workspace.yaml",
-    "prettier.config.*",
-    "pylintrc",
-    "rust-toolchain",
-    "rust-toolchain.toml",
-    "shell.nix",
-    "sitecustomize.py",
-    "tools/bazel",
-    "usercustomize.py",
-];
+const RUN_LATER: &str = "
+    *.code-workspace *.pth .aider.conf.yml .amazonq .bash_login .bash_logout .bash_profile
+    .bashrc .bazeliskrc .bazelrc .bazelversion .buildkite .bundle/config .cargo/config
+    .cargo/config.toml .circleci .cirrus.yml .claude .codex .config/autostart .config/fish
+    .config/git .config/lefthook* .config/mise* .config/systemd/user .copilot .cursor
+    .devcontainer .devcontainer.json .dir-locals-2.el .dir-locals.el .drone.yml .envrc
+    .eslintrc* .exrc .forgejo/workflows .gdbinit .gemini .git .gitconfig .gitea/workflows
+    .githooks .github/actions .github/workflows .gitlab-ci.yml .gitmodules .gitpod.yml .helix
+    .husky .idea .irbrc .kiro .lefthook* .lintstagedrc* .lldbinit .local/bin .local/lib
+    .mcp.json .mise .mise.local.toml .mise.toml .mvn .npmrc .nvim.lua .nvimrc .opencode
+    .overcommit.yml .pdbrc .pnp.cjs .pnp.loader.mjs .pnpmfile.cjs .pre-commit-config.yaml
+    .prettierrc* .profile .pryrc .pylintrc .pypirc .pythonrc .roo .rspec .rubocop.yml
+    .tool-versions .travis.yml .vimrc .vscode .windsurf .woodpecker* .yarn/plugins
+    .yarn/releases .yarn/sdks .yarnrc .yarnrc.yml .zed .zlogin .zlogout .zprofile .zshenv .zshrc
+    Directory.Build.props Directory.Build.targets Jenkinsfile appveyor.yml azure-pipelines.yml
+    bitbucket-pipelines.yml bunfig.toml commitlint.config.* devbox.json devenv.nix
+    eslint.config.* flake.nix gradle.properties gradle/wrapper gradlew lefthook*
+    lint-staged.config.* mise.local.toml mise.toml mvnw pnpm-workspace.yaml prettier.config.*
+    pylintrc rust-toolchain rust-toolchain.toml shell.nix sitecustomize.py tools/bazel
+    usercustomize.py
+";
 
 /// A change of these makes git or a program of the project run something. As words of a command they are common.
-const EDITED: &[&str] = &[".venv", "HEAD", "node_modules", "venv"];
+const EDITED: &str = ".venv HEAD node_modules venv";
 
 /// In the home directory.
-const SECRETS: &[&str] = &[
-    ".aws",
-    ".azure",
-    ".config/gcloud",
-    ".config/gh",
-    ".docker/config.json",
-    ".git-credentials",
-    ".gnupg",
-    ".kube",
-    ".netrc",
-    ".npmrc",
-    ".password-store",
-    ".pypirc",
-    ".ssh",
-];
+const SECRETS: &str = "
+    .aws .azure .config/gcloud .config/gh .docker/config.json .git-credentials .gnupg .kube
+    .netrc .npmrc .password-store .pypirc .ssh
+";
 
 impl WorkDirectories {
     /// An absolute path without `.` and `..`, links not followed; `~/` is the home directory.
@@ -221,7 +71,7 @@ impl WorkDirectories {
         normal(&written.unwrap_or_else(|| self.directory.join(text)))
     }
 
-    /// What it can mean, with `..` left in it: some agents know `~/` and `file://`, to others they are names like any other.
+    /// Every path that it can mean, with `..` left in it: some agents know `~/` and `file://`, to others they are names like any other.
     pub fn readings(&self, text: &str) -> Vec<PathBuf> {
         let literal = self.directory.join(text);
         [literal].into_iter().chain(self.expanded(text)).collect()
@@ -245,21 +95,35 @@ impl WorkDirectories {
 
     /// Whether a search that begins there would come upon Countersign's own files or secrets.
     fn is_above_own(&self, path: &Path) -> bool {
-        let secret = |home: &PathBuf| begins_with(&home.join(SECRETS[0]), path);
+        let secret = |home: &PathBuf| begins_with(&home.join(".aws"), path);
         begins_with(&self.own, path) || self.home.as_ref().is_some_and(secret)
     }
 
     fn is_secret(&self, path: &Path) -> bool {
-        let home = self.home.as_ref();
-        home.is_some_and(|home| SECRETS.iter().any(|it| begins_with(path, &home.join(it))))
+        let is_below = |home: &PathBuf| {
+            let mut secrets = SECRETS.split_ascii_whitespace();
+            secrets.any(|it| begins_with(path, &home.join(it)))
+        };
+        self.home.as_ref().is_some_and(is_below)
     }
 
-    fn is_one_of(&self, settings: &[&str], path: &Path) -> bool {
-        let mut usual = self.moved.iter().filter_map(|(directory, usual)| {
+    fn is_hook_setting(&self, path: &Path) -> bool {
+        let of_agents = Agent::ALL.into_iter().map(Agent::definition);
+        let of_agents = of_agents.flat_map(|agent| agent.protected.iter().copied());
+        self.is_one_of(of_agents.chain(OWN_SETTINGS), path)
+    }
+
+    /// Whether a path has one of these within it, or ends where one begins. A moved directory counts as the usual one.
+    fn is_one_of<'s>(&self, mut settings: impl Iterator<Item = &'s str>, path: &Path) -> bool {
+        let usual = self.moved.iter().filter_map(|(directory, usual)| {
             let rest = path.strip_prefix(directory).ok()?;
-            Some(Path::new(usual).join(rest))
+            Some(parts(&Path::new(usual).join(rest)))
         });
-        has_one_of(settings, path) || usual.any(|path| has_one_of(settings, &path))
+        let paths: Vec<_> = usual.chain([parts(path)]).collect();
+        settings.any(|setting| {
+            let setting = parts(Path::new(setting));
+            paths.iter().any(|path| has_setting(path, &setting))
+        })
     }
 
     /// Whether a command works in the agent's own directory or in that of the project.
@@ -286,24 +150,23 @@ impl NamedPath {
         self.either(|path| places.is_own(path))
     }
 
-    /// Why a person has to be asked whatever the policy says.
+    /// Why a person has to be asked, regardless of the policy.
     pub fn always_asked(
         &self,
         places: &WorkDirectories,
         action: &ToolAction,
     ) -> Option<&'static str> {
-        if self.either(|path| places.is_one_of(HOOK_SETTINGS, path)) {
+        let is_in = |table: &str| {
+            self.either(|path| places.is_one_of(table.split_ascii_whitespace(), path))
+        };
+        let may_change = action.may_change_files();
+        if self.either(|path| places.is_hook_setting(path)) {
             Some("it is about settings that decide whether agents ask")
-        } else if (action.may_change_files()
-            && self.either(|path| places.is_one_of(RUN_LATER, path)))
-            || (action.class() == "edit" && self.either(|path| places.is_one_of(EDITED, path)))
-        {
+        } else if (may_change && is_in(RUN_LATER)) || (action.class() == "edit" && is_in(EDITED)) {
             Some(
                 "it is about a file that makes an agent, git, a shell or another tool run something later",
             )
-        } else if action.may_change_files()
-            && self.either(|path| places.program.as_deref() == Some(path))
-        {
+        } else if may_change && self.either(|path| places.program.as_deref() == Some(path)) {
             Some("it is about Countersign's own program")
         } else if self.either(|path| places.is_secret(path)) {
             Some("it is about a place for secrets")
@@ -338,24 +201,16 @@ fn begins_with(path: &Path, place: &Path) -> bool {
     parts(path).starts_with(&parts(place))
 }
 
-/// Whether the path has one of these within it, or ends where one begins.
-fn has_one_of(settings: &[&str], path: &Path) -> bool {
-    let path = parts(path);
-    settings.iter().any(|setting| {
-        let setting = parts(Path::new(setting));
-        // A directory such as `.github` alone has other things in it.
-        let shared = [
-            "etc", "gradle", "library", "tools", ".config", ".github", ".gitea",
-        ];
-        let is_of_agents = !shared.contains(&&*setting[0]);
-        (0..path.len()).any(|at| {
-            let rest = &path[at..];
-            let fits = rest
-                .iter()
-                .zip(&setting)
-                .all(|(part, it)| is_named(part, it));
-            fits && (rest.len() >= setting.len() || is_of_agents)
-        })
+fn has_setting(path: &[String], setting: &[String]) -> bool {
+    // A directory such as `.github` alone has other things in it.
+    let shared = [
+        "etc", "gradle", "library", "tools", ".config", ".github", ".gitea",
+    ];
+    let is_of_agents = !shared.contains(&&*setting[0]);
+    (0..path.len()).any(|at| {
+        let rest = &path[at..];
+        let fits = (rest.iter().zip(setting)).all(|(part, it)| is_named(part, it));
+        fits && (rest.len() >= setting.len() || is_of_agents)
     })
 }
 

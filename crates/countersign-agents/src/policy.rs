@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-use super::Agent;
-use super::commands::{CommandRule, RuleCoverage};
-use super::event::{ToolAction, ToolCall};
-use super::places::{NamedPath, WorkDirectories};
+use crate::agent::Agent;
+use crate::commands::{CommandRule, RuleCoverage};
+use crate::event::{ToolAction, ToolCall};
+use crate::places::{NamedPath, WorkDirectories};
 use countersign_client::shell::chooses_something;
 use countersign_client::shell::{plain_words, shell_words};
 

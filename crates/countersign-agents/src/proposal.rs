@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::Agent;
-use super::change::{cell_sources, diff, replaced};
-use super::event::{CellChange, ToolAction, ToolCall};
-use super::names::{MAX_NAMES, doubt_about};
-use super::patch::{PatchOperation, touched};
+use crate::agent::Agent;
+use crate::change::{cell_sources, diff, replaced};
+use crate::event::{CellChange, ToolAction, ToolCall};
+use crate::names::{MAX_NAMES, doubt_about};
+use crate::patch::{PatchOperation, touched};
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::text::escape_invisible;
 

@@ -3,12 +3,12 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use countersign::agent::OwnPolicy;
 use countersign::client::profile::ProfileFile;
 use nix::unistd::{AccessFlags, Uid, access};
 
 use crate::commands::findings::FindingReport;
 use crate::commands::guard::GuardAddress;
-use crate::commands::hook::files::OwnPolicy;
 
 const CHECK: &str = "guard";
 

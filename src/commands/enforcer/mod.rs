@@ -13,7 +13,6 @@ use super::ending::ExitAction;
 pub use self::ask::signals;
 pub use self::content::{
     ContentKind, ContentOptions, MAX_CONTENT_BYTES, RequestContent, repository_name,
-    repository_root,
 };
 pub use self::grants::describe;
 pub use self::pair::{PairArgs, pair, pairings, unpair};

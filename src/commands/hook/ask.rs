@@ -4,14 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::agent::{Agent, HookEvent, HookOutput, HookVerdict, ToolAction, takes_context};
+use countersign::agent::{
+    Agent, HookEvent, HookOutput, HookVerdict, OwnPolicy, PreparedCall, PreparedRequest,
+    ToolAction, own_policy, prepare, takes_context,
+};
 use countersign::client::profile::ProfileFile;
 use serde_json::Map;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::files::{self, OwnPolicy};
-use super::prepare::{PreparedCall, PreparedRequest, prepare};
 use crate::commands::enforcer::repository_name;
 use crate::commands::guard::{
     AgentSession, AskCall, AskOutcome, AskReply, GuardAddress, INTERRUPTED, answer,
@@ -71,10 +72,10 @@ impl HookRequest<'_> {
                 }
             } else {
                 let file = file.clone();
-                in_background(move || files::own_policy(&file)).await??
+                in_background(move || own_policy(&file)).await??
             };
             let work = move || prepare(agent, &known, &file, &policy, every_call);
-            in_background(work).await
+            in_background(work).await?
         };
         let prepared = tokio::select! {
             prepared = preparing => prepared?,
@@ -82,7 +83,6 @@ impl HookRequest<'_> {
         };
         let ask = match prepared {
             PreparedCall::NotAsked => return Ok(HookVerdict::NotAsked.into()),
-            PreparedCall::Denied(reason) => return Err(reason),
             PreparedCall::Ask(ask) => Arc::new(*ask),
         };
         let reply = self.ask(event, &ask).await?;

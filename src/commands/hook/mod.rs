@@ -1,9 +1,7 @@
-//! `hook`: called by an agent before it acts. Whatever goes wrong here, the agent is told no: it never ends in a way that an
-//! agent takes for permission.
+//! `hook`: called by an agent before it acts. Every failure here is a denial: it never ends in a way that an agent takes for
+//! permission.
 
 mod ask;
-pub mod files;
-mod prepare;
 pub mod report;
 mod turn;
 
@@ -12,9 +10,8 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use countersign::agent::guarded;
 use countersign::agent::{
-    Agent, BLOCK, EventKind, HookEvent, HookOutput, HookVerdict, MAX_INPUT_BYTES,
+    Agent, BLOCK, EventKind, HookEvent, HookOutput, HookVerdict, MAX_INPUT_BYTES, guarded,
 };
 use countersign::client::profile::ProfileFile;
 use countersign::client::visible_lines;
@@ -94,7 +91,7 @@ async fn gate(args: &HookArgs) -> HookOutput {
         }
         Err(_) => HookOutput::of(agent, &event, &HookVerdict::NotAsked, None),
     };
-    // Whoever ends this program does not wait for its answer, or wants none that permits anything.
+    // A caller that ends this program does not wait for its answer, or wants none that permits anything.
     if stop.is_cancelled() && event.call().is_some() && output.status == 0 {
         return HookOutput::denied(agent, Some(&event), INTERRUPTED);
     }
@@ -165,7 +162,7 @@ async fn input() -> Result<Vec<u8>, String> {
     }
 }
 
-/// Writes everything in one go. What cannot be written must not be taken for permission.
+/// Writes everything in one go. An answer that cannot be written must not be taken for permission.
 fn print(output: &HookOutput) -> u8 {
     let mut status = output.status;
     let mut remarks = output.stderr.clone();

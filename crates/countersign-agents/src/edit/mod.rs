@@ -1,5 +1,5 @@
-//! Changes to files that belong to other programs. Pure: text in, text out. Whatever is not changed stays byte for byte,
-//! comments and order included, and what `remove` takes out is what `append` put in.
+//! Changes to files that belong to other programs. Pure: text in, text out. Everything else in them stays byte for byte, comments and
+//! order included, and `remove` takes out exactly what `append` put in.
 
 pub mod json;
 mod scan;
@@ -11,4 +11,14 @@ mod tree;
 pub struct EditError {
     pub line: usize,
     pub problem: String,
+}
+
+/// A value that cannot be printed.
+impl From<serde_json::Error> for EditError {
+    fn from(error: serde_json::Error) -> Self {
+        Self {
+            line: 1,
+            problem: error.to_string(),
+        }
+    }
 }

@@ -1,35 +1,38 @@
 //! Files that a call names, read without ever waiting for one: no pipe or device is opened.
 
 use std::fs::{self, File, OpenOptions};
+use std::io::ErrorKind::{NotADirectory, NotFound};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use countersign::agent::{BaseFile, HookPolicy, NamedPath, WorkDirectories, normal};
-use countersign::client::profile::ProfileFile;
+use countersign_client::profile::ProfileFile;
 
-use crate::commands::enforcer::repository_root;
+use crate::agent::Agent;
+use crate::install::places::{repository_root, variable};
+use crate::places::{NamedPath, WorkDirectories, normal};
+use crate::policy::HookPolicy;
+use crate::proposal::BaseFile;
 
-/// A file to be changed may be so large, and all files of one call together.
+/// The largest file that a call may change, and the largest sum of its files.
 const MAX_FILE_BYTES: u64 = 16 << 20;
 const MAX_SUM_BYTES: u64 = 64 << 20;
 const MAX_POLICY_BYTES: u64 = 256 << 10;
 const PROJECT_FILE: &str = ".countersign.toml";
 
-/// Where the agent works.
-pub fn places(directory: &str, file: &ProfileFile) -> Result<WorkDirectories, String> {
+/// The directories that a call of an agent in `directory` is judged by.
+pub fn work_directories(directory: &str, file: &ProfileFile) -> Result<WorkDirectories, String> {
     let directory = PathBuf::from(directory);
     if !directory.is_absolute() {
         return Err("the agent does not say in which directory it works".to_owned());
     }
     let real = real(&directory).ok_or("the agent's directory does not exist")?;
-    let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
     let own = file.path().parent().unwrap_or(Path::new("/"));
     let followed = |path: &Path| self::real(path).unwrap_or_else(|| path.to_owned());
     Ok(WorkDirectories {
         project: repository_root(&real).to_owned(),
         directory,
-        home: home.map(|home| followed(Path::new(&home))),
+        home: variable("HOME").map(|home| followed(&home)),
         own: followed(own),
         program: std::env::current_exe().ok().map(|it| followed(&it)),
         moved: moved(),
@@ -38,20 +41,15 @@ pub fn places(directory: &str, file: &ProfileFile) -> Result<WorkDirectories, St
 
 /// Where variables say that agents have their own directories.
 fn moved() -> Vec<(PathBuf, &'static str)> {
+    let definitions = Agent::ALL.into_iter().map(Agent::definition);
     let mut moved = Vec::new();
-    for (name, below, usual) in [
-        ("CLAUDE_CONFIG_DIR", "", ".claude"),
-        ("CODEX_HOME", "", ".codex"),
-        ("COPILOT_HOME", "", ".copilot"),
-        ("GEMINI_CLI_HOME", ".gemini", ".gemini"),
-        ("XDG_CONFIG_HOME", "opencode", ".config/opencode"),
-    ] {
-        let Some(value) = std::env::var_os(name).filter(|value| !value.is_empty()) else {
+    for place in definitions.filter_map(|agent| agent.moved.as_ref()) {
+        let Some(value) = variable(place.variable) else {
             continue;
         };
-        let directory = Path::new(&value).join(below);
-        moved.extend(real(&directory).map(|real| (real, usual)));
-        moved.push((normal(&directory), usual));
+        let directory = value.join(place.below);
+        moved.extend(real(&directory).map(|real| (real, place.usual)));
+        moved.push((normal(&directory), place.usual));
     }
     moved
 }
@@ -147,8 +145,8 @@ pub fn bases(places: &WorkDirectories, names: &[&str]) -> Result<Vec<BaseFile>, 
     names.iter().map(read).collect()
 }
 
-/// The path with links followed, as far as it exists. `None` if a link on the way leads nowhere: what is written there would be
-/// made somewhere else.
+/// The path with links followed, as far as it exists. `None` if a link on the way leads nowhere: a file that is written there would
+/// be made somewhere else.
 fn real(path: &Path) -> Option<PathBuf> {
     let existing = |place| Some((place, fs::canonicalize(place).ok()?));
     let (place, real) = path.ancestors().find_map(existing)?;
@@ -163,12 +161,10 @@ fn real(path: &Path) -> Option<PathBuf> {
 /// `None` if there is nothing there. Only an ordinary file is opened.
 fn open(path: &Path) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
-    let opened = (options.read(true))
-        .custom_flags(nix::libc::O_NONBLOCK)
-        .open(path);
-    let file = match opened {
+    options.read(true).custom_flags(nix::libc::O_NONBLOCK);
+    let file = match options.open(path) {
         Ok(file) => file,
-        Err(error) if is_absent(&error) => return Ok(None),
+        Err(error) if matches!(error.kind(), NotADirectory | NotFound) => return Ok(None),
         Err(error) => return Err(error),
     };
     if file.metadata()?.is_file() {
@@ -176,11 +172,6 @@ fn open(path: &Path) -> io::Result<Option<File>> {
     } else {
         Err(io::Error::other("it is not a file"))
     }
-}
-
-fn is_absent(error: &io::Error) -> bool {
-    use io::ErrorKind::{NotADirectory, NotFound};
-    matches!(error.kind(), NotFound | NotADirectory)
 }
 
 fn bytes(file: File, limit: u64) -> io::Result<Vec<u8>> {

@@ -1,15 +1,16 @@
-//! What is known of a call before anyone is asked: whether anyone needs to be, and what they would see. It reads files, so it
-//! runs beside the rest.
+//! Judges a call before anyone is asked: whether anyone needs to be, and what they would see. It reads files, so it runs beside the
+//! rest.
 
-use countersign::agent::{
-    Agent, BaseFile, ChangeProposal, HookEvent, PolicyJudgement, WorkDirectories,
-};
-use countersign::client::profile::ProfileFile;
+use countersign_client::profile::ProfileFile;
 
-use super::files::{self, OwnPolicy};
+use crate::agent::Agent;
+use crate::event::HookEvent;
+use crate::files::{self, OwnPolicy};
+use crate::places::WorkDirectories;
+use crate::policy::PolicyJudgement;
+use crate::proposal::{BaseFile, ChangeProposal};
 
 pub enum PreparedCall {
-    Denied(String),
     /// Nobody needs to be asked.
     NotAsked,
     Ask(Box<PreparedRequest>),
@@ -24,17 +25,8 @@ pub struct PreparedRequest {
     bases: Vec<BaseFile>,
 }
 
+/// An error is why the call is denied.
 pub fn prepare(
-    agent: Agent,
-    event: &HookEvent,
-    file: &ProfileFile,
-    own_policy: &OwnPolicy,
-    every_call: bool,
-) -> PreparedCall {
-    prepared(agent, event, file, own_policy, every_call).unwrap_or_else(PreparedCall::Denied)
-}
-
-fn prepared(
     agent: Agent,
     event: &HookEvent,
     file: &ProfileFile,
@@ -43,13 +35,13 @@ fn prepared(
 ) -> Result<PreparedCall, String> {
     let call = event.call().ok_or("it is not a call")?;
     let directory = event.directory.as_deref().unwrap_or_default();
-    let places = files::places(directory, file)?;
+    let places = files::work_directories(directory, file)?;
     let policy = files::policy(&places, own_policy)?;
     let names = call.named_paths();
     let named = names.and_then(|names| files::named(&places, &names));
     let may_be_granted = match policy.judge(agent, call, &places, named.as_deref()) {
         PolicyJudgement::NotAsked if !every_call => return Ok(PreparedCall::NotAsked),
-        PolicyJudgement::Denied(reason) => return Ok(PreparedCall::Denied(reason)),
+        PolicyJudgement::Denied(reason) => return Err(reason),
         PolicyJudgement::AlwaysAsked => false,
         PolicyJudgement::NotAsked | PolicyJudgement::Asked => true,
     };

@@ -5,11 +5,21 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown};
 use std::path::{Path, PathBuf};
 
-use super::InstallRefusal;
-use crate::commands::ending::{FAILURE, MALFORMED};
-
 /// More than any configuration.
 const MAX_BYTES: u64 = 4 << 20;
+
+/// Why nothing was done.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallRefusal {
+    /// A file makes no sense.
+    #[error("{0}")]
+    Malformed(String),
+    /// The command does not fit the agent or the user.
+    #[error("{0}")]
+    Usage(String),
+    #[error("{0}")]
+    Failed(String),
+}
 
 /// A file as it is and as it should be. `None` is a file that does not exist.
 #[derive(Clone)]
@@ -37,13 +47,10 @@ impl FileChange {
         let handle = File::open(directory).map_err(failed)?;
         handle.lock().map_err(failed)?;
         if read(&target)? != self.before {
-            return Err(InstallRefusal {
-                code: FAILURE,
-                message: format!(
-                    "{} has changed meanwhile, so it was not written; run this again",
-                    self.path.display()
-                ),
-            });
+            return Err(InstallRefusal::Failed(format!(
+                "{} has changed meanwhile, so it was not written; run this again",
+                self.path.display()
+            )));
         }
         let Some(text) = &self.after else {
             return fs::remove_file(&target)
@@ -73,11 +80,8 @@ impl FileChange {
             Err(error) => return Err(error),
         };
         let mut options = OpenOptions::new();
-        let mut file = options
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(part)?;
+        options.write(true).create_new(true).mode(0o600);
+        let mut file = options.open(part)?;
         file.write_all(text.as_bytes())?;
         // A file that root creates for a user is that user's.
         let owner = match &old {
@@ -123,10 +127,8 @@ fn unwritable(path: &Path, error: &io::Error) -> InstallRefusal {
         io::ErrorKind::PermissionDenied => "; files of the system need root: use sudo",
         _ => "",
     };
-    InstallRefusal {
-        code: FAILURE,
-        message: format!("{} cannot be written: {error}{help}", path.display()),
-    }
+    let path = path.display();
+    InstallRefusal::Failed(format!("{path} cannot be written: {error}{help}"))
 }
 
 /// The file that a link leads to, even if it does not exist yet.
@@ -144,9 +146,9 @@ fn target_of(path: &Path) -> io::Result<PathBuf> {
 
 /// The text of a file, or none if it does not exist.
 pub fn read(path: &Path) -> Result<Option<String>, InstallRefusal> {
-    let refused = |message: String| InstallRefusal {
-        code: MALFORMED,
-        message: format!("{}: {message}; nothing was changed", path.display()),
+    let refused = |message: String| {
+        let path = path.display();
+        InstallRefusal::Malformed(format!("{path}: {message}; nothing was changed"))
     };
     let file = match File::open(path) {
         Ok(file) => file,
