@@ -1,4 +1,4 @@
-//! Edits: what a file will be, and the difference to what it is.
+//! Edits: a file as it will be, and the difference to the file as it is.
 
 use serde_json::Value;
 use similar::TextDiff;
@@ -10,7 +10,7 @@ use crate::event::{CellChange, MatchCount, TextReplacement};
 /// Finding the smallest difference may take long; then a larger one, just as true, is shown.
 const DIFF_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// A file after an edit, and all that is looked through for the edits of one call.
+/// The largest file after an edit, and the largest sum of texts that the edits of one call search.
 const MAX_TEXT_BYTES: u64 = 32 << 20;
 const MAX_SEARCHED_BYTES: usize = 1 << 30;
 
@@ -110,12 +110,9 @@ pub fn cell_sources(
         let by_id = cells.iter().find(|cell| cell["id"] == id);
         by_id.or_else(|| number.and_then(|number: usize| cells.get(number)))
     };
-    let found = match cell {
-        Some(id) => {
-            Some(named(id).ok_or_else(|| format!("{path} has no cell {id:?}; nobody was asked"))?)
-        }
-        None => None,
-    };
+    let missing = |id: &str| format!("{path} has no cell {id:?}; nobody was asked");
+    let found = cell.map(|id| named(id).ok_or_else(|| missing(id)));
+    let found = found.transpose()?;
     match (change, found) {
         // It goes behind the cell that is named.
         (CellChange::Insert, _) => Ok((String::new(), source.to_owned())),

@@ -1,7 +1,6 @@
 //! Commands that a policy lets pass: `git status`, `cargo test …`, `git diff [--stat] …`.
 
-use countersign_client::shell::chooses_something;
-use countersign_client::shell::plain_words;
+use countersign_client::shell::{chooses_something, plain_words};
 
 /// Stands for further words at the end of a rule.
 const MORE: [&str; 2] = ["…", "..."];
@@ -10,18 +9,10 @@ const MORE: [&str; 2] = ["…", "..."];
 pub(super) struct CommandRule {
     /// The command begins with these words, as they are.
     words: Vec<String>,
-    /// Options that may follow, at any place.
-    options: Vec<OptionRule>,
+    /// Options that may follow, at any place: `--stat`, or `--unified=` with any value.
+    options: Vec<String>,
     /// Whether further words that are not options may follow.
     has_more: bool,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum OptionRule {
-    /// `[--stat]`
-    Flag(String),
-    /// `[--unified=]`, with the equals sign.
-    Value(String),
 }
 
 /// How much of a command its rule states.
@@ -53,11 +44,7 @@ impl CommandRule {
                 let problem = "lists an option that can choose a program, a file, a directory or a configuration";
                 return Err(format!("{}: {option}", wrong(problem)));
             }
-            Ok(if option.ends_with('=') {
-                OptionRule::Value(option.to_owned())
-            } else {
-                OptionRule::Flag(option.to_owned())
-            })
+            Ok(option.to_owned())
         });
         let options = options.collect::<Result<_, _>>()?;
         Ok(Self {
@@ -74,21 +61,15 @@ impl CommandRule {
         }
         let program = self.words.first().map_or("", String::as_str);
         let chooses = |word: &String| chooses_something(program, word);
-        let is_listed = |word: &String| {
-            self.options.iter().any(|option| option.matches(word)) && !chooses(word)
+        let matches = |word: &str, option: &String| match option.strip_suffix('=') {
+            Some(_) => word.starts_with(option.as_str()),
+            None => word == option,
         };
+        let is_listed =
+            |word: &String| self.options.iter().any(|it| matches(word, it)) && !chooses(word);
         let is_word = |word: &String| word == "--" || !word.starts_with('-');
         let is_free = |word: &String| self.has_more && is_word(word) && !chooses(word);
         let covered = further.iter().all(|word| is_listed(word) || is_free(word));
         covered.then_some(RuleCoverage::Beginning)
-    }
-}
-
-impl OptionRule {
-    fn matches(&self, word: &str) -> bool {
-        match self {
-            Self::Flag(option) => word == option,
-            Self::Value(option) => word.starts_with(option.as_str()),
-        }
     }
 }

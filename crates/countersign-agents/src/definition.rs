@@ -1,4 +1,4 @@
-//! What Countersign has to know of an agent.
+//! The facts about an agent that Countersign has to know.
 
 use std::path::PathBuf;
 
@@ -45,7 +45,7 @@ pub struct AgentDefinition {
     /// The file that `install` changes. `None` if there is no such scope.
     pub settings: fn(&InstallPlaces, InstallScope) -> Option<PathBuf>,
     pub plan: fn(&InstallRequest, &InstallPlaces) -> Result<Vec<FileChange>, InstallRefusal>,
-    /// What `install` writes ends a hook that hangs, without a command of the system.
+    /// Its hook is ended if it hangs, without a command of the system.
     pub limits_hook: bool,
 
     /// Looks for our hook in the settings.
@@ -55,7 +55,7 @@ pub struct AgentDefinition {
     pub runs_managed_alone: bool,
     /// Finds what switches hooks off, each as a sentence that says where it is.
     pub switches: fn(&InstallPlaces, &AgentConfiguration) -> Vec<String>,
-    /// What remains open with the hook in place.
+    /// Ways around the hook that remain open.
     pub holes: &'static [KnownHole],
     /// A recorded call of a shell with a command in a directory.
     pub canary: fn(&str, &str) -> Value,
@@ -70,28 +70,11 @@ pub struct MovedDirectory {
     pub usual: &'static str,
 }
 
-pub struct KnownHole {
-    pub text: &'static str,
+/// A way around the hook.
+pub enum KnownHole {
+    Always(&'static str),
     /// The settings for everybody close it.
-    pub is_closed_if_managed: bool,
-}
-
-impl KnownHole {
-    pub const fn always(text: &'static str) -> Self {
-        let is_closed_if_managed = false;
-        Self {
-            text,
-            is_closed_if_managed,
-        }
-    }
-
-    pub const fn unless_managed(text: &'static str) -> Self {
-        let is_closed_if_managed = true;
-        Self {
-            text,
-            is_closed_if_managed,
-        }
-    }
+    UnlessManaged(&'static str),
 }
 
 /// Holes that several agents have.
@@ -137,10 +120,12 @@ impl AgentDefinition {
         found
     }
 
-    /// What remains open with the hook in place. `managed` is whether projects cannot switch it off.
+    /// Ways around the hook that remain open. `managed` is whether projects cannot switch it off.
     pub fn open_holes(&self, managed: bool) -> Vec<&'static str> {
-        let open = self.holes.iter();
-        let open = open.filter(|hole| !(managed && hole.is_closed_if_managed));
-        open.map(|hole| hole.text).collect()
+        let open = self.holes.iter().filter_map(|hole| match hole {
+            KnownHole::UnlessManaged(_) if managed => None,
+            KnownHole::Always(text) | KnownHole::UnlessManaged(text) => Some(*text),
+        });
+        open.collect()
     }
 }

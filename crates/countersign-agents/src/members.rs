@@ -193,7 +193,8 @@ impl EventTable {
     }
 }
 
-fn has_word(table: &str, word: &str) -> bool {
+/// Whether a table of words, separated by white space, has this word.
+pub fn has_word(table: &str, word: &str) -> bool {
     table.split_ascii_whitespace().any(|listed| listed == word)
 }
 

@@ -1,39 +1,25 @@
-//! Which files a call names. In doubt it is not said, and the call is asked.
+//! Extracts the paths that a tool call refers to. `None` if unsure, so that a person is asked.
 
 use std::path::Path;
 
+use countersign_client::shell::plain_words;
+use countersign_protocol::text::is_invisible;
 use serde_json::{Map, Value};
 
 use crate::event::{ToolAction, ToolCall};
-use countersign_client::shell::plain_words;
-use countersign_protocol::text::is_invisible;
+use crate::members::has_word;
 
 /// Members of a tool's input that hold a path, in any agent.
-const PATH_MEMBERS: &[&str] = &[
-    "absolute_path",
-    "cwd",
-    "dir",
-    "dir_path",
-    "directory",
-    "filePath",
-    "file_path",
-    "file_paths",
-    "notebook_path",
-    "path",
-    "paths",
-    "relative_workspace_path",
-    "root",
-    "target_directories",
-    "target_directory",
-    "target_file",
-    "workdir",
-    "working_directory",
-];
+const PATH_MEMBERS: &str = "
+    absolute_path cwd dir dir_path directory filePath file_path file_paths notebook_path path
+    paths relative_workspace_path root target_directories target_directory target_file workdir
+    working_directory
+";
 
-/// More are not looked at: then the call is not one that is free.
+/// With more names a call is not free.
 pub(super) const MAX_NAMES: usize = 512;
 
-/// No system opens a longer path, but who takes `..` out of it makes it shorter.
+/// No system opens a longer path. An agent that takes `..` out of it makes it shorter.
 const MAX_PATH_BYTES: usize = 4_095;
 
 fn is_file_url(text: &str) -> bool {
@@ -136,7 +122,7 @@ impl ToolNames<'_> {
                 Value::Array(list) => list.iter().filter_map(Value::as_str).any(has_braces),
                 _ => false,
             };
-            self.in_value(value, PATH_MEMBERS.contains(&name.as_str()));
+            self.in_value(value, has_word(PATH_MEMBERS, name));
         }
     }
 

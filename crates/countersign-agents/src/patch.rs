@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use countersign_protocol::text::is_invisible;
 
-/// What a patch does to a file.
+/// The operation of a patch on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum PatchOperation {
     Add,

@@ -1,17 +1,17 @@
-//! What need not be asked. The user's `policy.toml` says so; a project's `.countersign.toml` can only ask for more.
+//! The policy: calls that need not be asked about. The user's `policy.toml` lists them; a project's `.countersign.toml` can only ask for
+//! more.
 
 use std::path::{Path, PathBuf};
 
+use countersign_client::shell::{chooses_something, plain_words, shell_words};
 use serde::Deserialize;
 
 use crate::agent::Agent;
 use crate::commands::{CommandRule, RuleCoverage};
 use crate::event::{ToolAction, ToolCall};
 use crate::places::{NamedPath, WorkDirectories};
-use countersign_client::shell::chooses_something;
-use countersign_client::shell::{plain_words, shell_words};
 
-/// Classes that are free unless the policy names others: what reads, and what changes only the agent's own state.
+/// Classes that are free unless the policy names others: they read, or change only the agent's own state.
 const FREE: [&str; 2] = ["read", "internal"];
 
 /// Commands that only read the files which they name, so that `allow.paths` counts for them too.
@@ -25,7 +25,8 @@ const EDIT_PROJECT: &str = "edit.project";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookPolicy {
     allow: RuleList<CommandRule>,
-    ask: RuleList<CommandStart>,
+    /// Commands are named by their first words.
+    ask: RuleList<Vec<String>>,
     /// Why everything is asked, if it is.
     ask_all_reason: Option<String>,
 }
@@ -37,17 +38,13 @@ struct RuleList<C> {
     paths: Vec<PathBuf>,
 }
 
-/// The first words of commands that are asked about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct CommandStart(Vec<String>);
-
-/// What becomes of a call.
+/// The judgement of a policy about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicyJudgement {
     NotAsked,
     /// Unless an earlier approval of something like it counts.
     Asked,
-    /// Whatever was approved before.
+    /// Regardless of earlier approvals.
     AlwaysAsked,
     Denied(String),
 }
@@ -55,22 +52,25 @@ pub enum PolicyJudgement {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct PolicyFile {
-    allow: Option<PolicyTable>,
-    ask: Option<PolicyTable>,
+    #[serde(default)]
+    allow: PolicyTable,
+    #[serde(default)]
+    ask: PolicyTable,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ProjectFile {
-    ask: Option<PolicyTable>,
+    #[serde(default)]
+    ask: PolicyTable,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
 struct PolicyTable {
     tools: Option<Vec<String>>,
-    commands: Option<Vec<String>>,
-    paths: Option<Vec<String>>,
+    commands: Vec<String>,
+    paths: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,16 +87,8 @@ enum ToolRule {
 impl Default for HookPolicy {
     fn default() -> Self {
         Self {
-            allow: RuleList {
-                tools: FREE.map(ToolRule::Class).to_vec(),
-                commands: Vec::new(),
-                paths: Vec::new(),
-            },
-            ask: RuleList {
-                tools: Vec::new(),
-                commands: Vec::new(),
-                paths: Vec::new(),
-            },
+            allow: RuleList::of(FREE.map(ToolRule::Class).to_vec()),
+            ask: RuleList::of(Vec::new()),
             ask_all_reason: None,
         }
     }
@@ -107,45 +99,36 @@ impl HookPolicy {
     pub fn parse(text: &str, places: &WorkDirectories) -> Result<Self, String> {
         let file: PolicyFile = toml::from_str(text).map_err(|error| problem(text, &error))?;
         let mut policy = Self::default();
-        if let Some(table) = file.allow {
-            if table.tools.is_some() {
-                policy.allow.tools.clear();
-            }
-            if table.tools.iter().flatten().any(|tool| tool == "edit") {
+        if let Some(tools) = &file.allow.tools {
+            policy.allow.tools.clear();
+            if tools.iter().any(|tool| tool == "edit") {
                 return Err(format!(
                     "allow.tools: \"edit\" would cover every file; write \"{EDIT_PROJECT}\" for those of the project"
                 ));
             }
-            policy.allow.add(table, places, None, CommandRule::parse)?;
         }
+        (policy.allow).add(file.allow, places, None, CommandRule::parse)?;
         if policy.allow.tools.iter().any(ToolRule::is_everything) {
             return Err(
                 "allow.tools: \"*\" would let everything pass; remove the hook instead".to_owned(),
             );
         }
-        if let Some(table) = file.ask {
-            policy.ask.add(table, places, None, CommandStart::parse)?;
-        }
+        policy.ask.add(file.ask, places, None, first_words)?;
         Ok(policy)
     }
 
-    /// A project's, found in `directory`. What is wrong with it makes everything asked.
+    /// A project's, found in `directory`. With a mistake in it everything is asked.
     pub fn tighten(&mut self, text: &str, places: &WorkDirectories, directory: &Path) {
-        let added = toml::from_str::<ProjectFile>(text)
-            .map_err(|error| problem(text, &error))
-            .and_then(|file| match file.ask {
-                Some(table) => self
-                    .ask
-                    .add(table, places, Some(directory), CommandStart::parse),
-                None => Ok(()),
-            });
+        let file = toml::from_str::<ProjectFile>(text).map_err(|error| problem(text, &error));
+        let added =
+            file.and_then(|file| (self.ask).add(file.ask, places, Some(directory), first_words));
         if let Err(problem) = added {
             let file = directory.join(".countersign.toml");
             self.ask_everything(format!("{}: {problem}", file.display()));
         }
     }
 
-    /// What is to be asked about has another name where links lead; `real` finds it.
+    /// A path to be asked about has another name where links lead; `real` finds it.
     pub fn follow_links(&mut self, real: impl Fn(&Path) -> Option<PathBuf>) {
         let followed: Vec<_> = self.ask.paths.iter().filter_map(|it| real(it)).collect();
         self.ask.paths.extend(followed);
@@ -166,7 +149,7 @@ impl HookPolicy {
         self.ask_all_reason.as_deref()
     }
 
-    /// `named` is what [`ToolCall::named_paths`] has, resolved; `None` if that failed.
+    /// `named` are the paths of [`ToolCall::named_paths`], resolved; `None` if that failed.
     pub fn judge(
         &self,
         agent: Agent,
@@ -187,74 +170,74 @@ impl HookPolicy {
         if self.ask_all_reason.is_some() || named.iter().any(is_sensitive) {
             return PolicyJudgement::AlwaysAsked;
         }
+        // `None` also for a command that is not plain.
         let words = match &call.action {
-            ToolAction::Command { command, .. } => {
-                Some(plain_words(command).filter(|_| !call.has_options()))
-            }
+            ToolAction::Command { command, .. } if !call.has_options() => plain_words(command),
             _ => None,
         };
-        if self.ask.has(agent, call, words.as_ref(), named) {
+        if self.ask.has(agent, call, words.as_deref(), named) {
             return PolicyJudgement::Asked;
         }
-        let is_in_project = |it: &NamedPath| it.is_in_project(places);
-        let is_readable = |it: &NamedPath| {
-            is_in_project(it) || self.allow.paths.iter().any(|place| it.is_within(place))
-        };
-        let is_free = match (&call.action, &words) {
-            // Below the project there may be another one, with settings of its own.
-            (ToolAction::Command { directory, .. }, _)
-                if !places.is_usual_directory(directory.as_deref()) =>
-            {
-                false
-            }
-            (ToolAction::Command { .. }, Some(Some(words))) => {
-                let in_scope = || {
-                    let is_reader = words
-                        .first()
-                        .is_some_and(|it| READERS.contains(&it.as_str()));
-                    let is_scope = |it: &NamedPath| {
-                        if is_reader {
-                            is_readable(it)
-                        } else {
-                            is_in_project(it)
-                        }
-                    };
-                    named.iter().all(is_scope)
-                };
-                let by_tool = || {
-                    let program = words.first().map_or("", String::as_str);
-                    let chooses = |word: &String| chooses_something(program, word);
-                    let chooses = words.iter().skip(1).any(chooses);
-                    self.allow.has_tool(agent, call) && !chooses && in_scope()
-                };
-                let by_rule = self
-                    .allow
-                    .commands
-                    .iter()
-                    .filter_map(|rule| rule.coverage(words));
-                let is_whole = |it: RuleCoverage| it == RuleCoverage::Whole;
-                by_rule.into_iter().any(|it| is_whole(it) || in_scope()) || by_tool()
-            }
-            // Nobody can tell which files such a command touches.
-            (ToolAction::Command { .. }, _) => false,
-            (ToolAction::Read, _) => {
-                self.allow.has_tool(agent, call) && named.iter().all(is_readable)
-            }
-            (action, _) if action.class() == "edit" => {
-                let is_scoped = !named.is_empty() && named.iter().all(is_in_project);
-                self.allow.has_tool(agent, call) && is_scoped
-            }
-            _ => self.allow.has_tool(agent, call),
-        };
-        if is_free {
+        if self.is_free(agent, call, places, words.as_deref(), named) {
             PolicyJudgement::NotAsked
         } else {
             PolicyJudgement::Asked
         }
     }
+
+    fn is_free(
+        &self,
+        agent: Agent,
+        call: &ToolCall,
+        places: &WorkDirectories,
+        words: Option<&[String]>,
+        named: &[NamedPath],
+    ) -> bool {
+        let is_in_project = |it: &NamedPath| it.is_in_project(places);
+        let is_readable = |it: &NamedPath| {
+            is_in_project(it) || self.allow.paths.iter().any(|place| it.is_within(place))
+        };
+        let has_tool = || self.allow.has_tool(agent, call);
+        match &call.action {
+            ToolAction::Command { directory, .. } => {
+                // Below the project there may be another one, with settings of its own. And nobody can tell which files a
+                // command that is not plain touches.
+                let is_usual = places.is_usual_directory(directory.as_deref());
+                let Some(words) = words.filter(|_| is_usual) else {
+                    return false;
+                };
+                let program = words.first().map_or("", String::as_str);
+                let in_scope = || {
+                    if READERS.contains(&program) {
+                        named.iter().all(is_readable)
+                    } else {
+                        named.iter().all(is_in_project)
+                    }
+                };
+                let rules = self.allow.commands.iter();
+                let mut coverages = rules.filter_map(|rule| rule.coverage(words));
+                let chooses = |word: &String| chooses_something(program, word);
+                coverages.any(|it| it == RuleCoverage::Whole || in_scope())
+                    || (has_tool() && !words.iter().skip(1).any(chooses) && in_scope())
+            }
+            ToolAction::Read => has_tool() && named.iter().all(is_readable),
+            action if action.class() == "edit" => {
+                has_tool() && !named.is_empty() && named.iter().all(is_in_project)
+            }
+            _ => has_tool(),
+        }
+    }
 }
 
 impl<C> RuleList<C> {
+    fn of(tools: Vec<ToolRule>) -> Self {
+        Self {
+            tools,
+            commands: Vec::new(),
+            paths: Vec::new(),
+        }
+    }
+
     /// Relative paths are allowed in a project's file only, and begin in `directory`.
     fn add(
         &mut self,
@@ -266,10 +249,10 @@ impl<C> RuleList<C> {
         for text in table.tools.unwrap_or_default() {
             self.tools.push(ToolRule::parse(&text)?);
         }
-        for text in table.commands.unwrap_or_default() {
+        for text in table.commands {
             self.commands.push(parse_command(&text)?);
         }
-        for text in table.paths.unwrap_or_default() {
+        for text in table.paths {
             let place = match directory {
                 Some(directory) if !text.starts_with(['/', '~']) => directory.join(&text),
                 None if !text.starts_with(['/', '~']) => {
@@ -287,32 +270,29 @@ impl<C> RuleList<C> {
     }
 }
 
-impl RuleList<CommandStart> {
+impl RuleList<Vec<String>> {
     /// Whether any rule is about the call. A command that is not plain could be any command.
     fn has(
         &self,
         agent: Agent,
         call: &ToolCall,
-        words: Option<&Option<Vec<String>>>,
+        words: Option<&[String]>,
         named: &[NamedPath],
     ) -> bool {
+        let is_command = matches!(call.action, ToolAction::Command { .. });
         let by_command = match words {
-            Some(Some(words)) => self.commands.iter().any(|it| words.starts_with(&it.0)),
-            Some(None) => !self.commands.is_empty(),
-            None => false,
+            Some(words) => self.commands.iter().any(|first| words.starts_with(first)),
+            None => is_command && !self.commands.is_empty(),
         };
         let by_path = |place: &PathBuf| named.iter().any(|it| it.touches(place));
         by_command || self.has_tool(agent, call) || self.paths.iter().any(by_path)
     }
 }
 
-impl CommandStart {
-    fn parse(text: &str) -> Result<Self, String> {
-        // A command that runs another one is asked anyway. Its name here is no mistake.
-        let words = shell_words(text);
-        let words = words.ok_or_else(|| format!("commands: {text:?} is not made of plain words"));
-        words.map(Self)
-    }
+/// A command that runs another one is asked anyway, so its name is no mistake here.
+fn first_words(text: &str) -> Result<Vec<String>, String> {
+    let words = shell_words(text);
+    words.ok_or_else(|| format!("commands: {text:?} is not made of plain words"))
 }
 
 impl ToolRule {
@@ -323,10 +303,9 @@ impl ToolRule {
         if let Some(class) = ToolAction::CLASSES.into_iter().find(|class| *class == text) {
             return Ok(Self::Class(class));
         }
-        let (agent, name) = match text.split_once(':') {
-            Some((agent, name)) if agent.parse::<Agent>().is_ok() => (agent.parse().ok(), name),
-            _ => (None, text),
-        };
+        let of_agent = text.split_once(':');
+        let of_agent = of_agent.and_then(|(agent, name)| Some((agent.parse().ok()?, name)));
+        let (agent, name) = of_agent.map_or((None, text), |(agent, name)| (Some(agent), name));
         let (name, is_prefix) = match name.strip_suffix('*') {
             Some(name) => (name, true),
             None => (name, false),
@@ -365,7 +344,7 @@ impl ToolRule {
     }
 }
 
-/// Where it is and what it is, without the lines around it.
+/// The line and the message of an error, without the lines around it.
 fn problem(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map_or(1, |before| before.matches('\n').count() + 1);

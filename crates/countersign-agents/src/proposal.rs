@@ -1,8 +1,10 @@
-//! What an approver is shown of a tool call, complete: the payload of the artifact. It depends on nothing but the call and the
-//! files that it changes, so that the same call makes the same payload.
+//! The payload of the artifact: a tool call, complete, as an approver is shown it. It depends on nothing but the call and the files
+//! that it changes, so that the same call makes the same payload.
 
 use std::collections::BTreeSet;
 
+use countersign_protocol::canonical::Sha256Hex;
+use countersign_protocol::text::escape_invisible;
 use serde_json::{Map, Value, json};
 
 use crate::agent::Agent;
@@ -10,8 +12,6 @@ use crate::change::{cell_sources, diff, replaced};
 use crate::event::{CellChange, ToolAction, ToolCall};
 use crate::names::{MAX_NAMES, doubt_about};
 use crate::patch::{PatchOperation, touched};
-use countersign_protocol::canonical::Sha256Hex;
-use countersign_protocol::text::escape_invisible;
 
 /// Encrypted and encoded it is a third larger, and a gateway takes 2 MiB.
 pub const MAX_PAYLOAD_BYTES: usize = 1_500_000;

@@ -86,7 +86,7 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<ExitAction> {
     })
 }
 
-/// One row for each check: what was checked, the result, what was found, and what to do.
+/// One row for each check: its name, the result, the finding, and what to do.
 fn print_table(report: &FindingReport) -> anyhow::Result<()> {
     let colour = output_has_colour();
     let widths = report.findings().iter();

@@ -37,7 +37,7 @@ pub fn check(file: &ProfileFile, report: &mut FindingReport) -> bool {
     }
 }
 
-/// Whoever can read an approver's keys can approve. An agent runs as the user who runs this.
+/// Every process that can read an approver's keys can approve. An agent runs as the user who runs this.
 pub fn approvers(file: &ProfileFile, report: &mut FindingReport) {
     let directory = file.path().parent().and_then(|path| path.read_dir().ok());
     let files = directory.into_iter().flatten().flatten();

@@ -18,12 +18,12 @@ use crate::commands::guard::{
     AgentSession, AskCall, AskOutcome, AskReply, GuardAddress, INTERRUPTED, answer,
 };
 
-/// Files are read in this time, or the answer is no: a disk that is away may keep a program waiting for ever.
+/// A disk that is away may keep a program waiting for ever. Then the answer is no.
 const FILES_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub struct HookRequest<'a> {
     pub agent: Agent,
-    /// Whatever the policy says.
+    /// Regardless of the policy.
     pub every_call: bool,
     pub file: ProfileFile,
     /// The guard that has the policy and asks, if there is one.
@@ -32,7 +32,7 @@ pub struct HookRequest<'a> {
     pub stop: &'a CancellationToken,
 }
 
-/// A call that was let pass, or not, and what else the model should hear.
+/// The verdict about a call, and further words for the model.
 struct HookAnswer {
     verdict: HookVerdict,
     context: Option<String>,
@@ -51,7 +51,8 @@ pub fn agent_session(agent: Agent, event: &HookEvent) -> Option<AgentSession> {
 impl HookRequest<'_> {
     pub async fn answer(&self, event: HookEvent) -> HookOutput {
         let event = Arc::new(event);
-        let answered = self.decide(&event).await.unwrap_or_else(HookAnswer::denied);
+        let decided = self.decide(&event).await;
+        let answered = decided.unwrap_or_else(|reason| HookVerdict::Denied(reason).into());
         let context = answered.context.as_deref();
         let mut output = HookOutput::of(self.agent, &event, &answered.verdict, context);
         if let Some(remark) = answered.remark {
@@ -124,12 +125,6 @@ impl HookRequest<'_> {
             // The guard withdraws the request when the connection ends.
             () = self.stop.cancelled() => Err(INTERRUPTED.to_owned()),
         }
-    }
-}
-
-impl HookAnswer {
-    fn denied(reason: String) -> Self {
-        HookVerdict::Denied(reason).into()
     }
 }
 

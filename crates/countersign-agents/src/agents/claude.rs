@@ -49,12 +49,12 @@ pub static CLAUDE: AgentDefinition = AgentDefinition {
     runs_managed_alone: true,
     switches,
     holes: &[
-        KnownHole::always(
+        KnownHole::Always(
             "if the shell around the hook is killed, versions that do not know onFailure go on",
         ),
-        KnownHole::unless_managed(SWITCHED_OFF),
-        KnownHole::unless_managed(OTHER_HOOKS),
-        KnownHole::always(ENVIRONMENT),
+        KnownHole::UnlessManaged(SWITCHED_OFF),
+        KnownHole::UnlessManaged(OTHER_HOOKS),
+        KnownHole::Always(ENVIRONMENT),
     ],
     canary: |command, directory| {
         json!({

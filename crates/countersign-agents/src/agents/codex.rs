@@ -53,13 +53,13 @@ pub static CODEX: AgentDefinition = AgentDefinition {
     runs_managed_alone: true,
     switches,
     holes: &[
-        KnownHole::always(SUSPENDED),
-        KnownHole::always(SHELL_KILLED),
-        KnownHole::always(
+        KnownHole::Always(SUSPENDED),
+        KnownHole::Always(SHELL_KILLED),
+        KnownHole::Always(
             "what is typed into an approved interactive program (write_stdin) is not asked about",
         ),
-        KnownHole::unless_managed(SWITCHED_OFF),
-        KnownHole::unless_managed(OTHER_HOOKS),
+        KnownHole::UnlessManaged(SWITCHED_OFF),
+        KnownHole::UnlessManaged(OTHER_HOOKS),
     ],
     canary: |command, directory| {
         json!({

@@ -49,9 +49,9 @@ pub static COPILOT: AgentDefinition = AgentDefinition {
     runs_managed_alone: false,
     switches,
     holes: &[
-        KnownHole::always(SUSPENDED),
-        KnownHole::unless_managed(SWITCHED_OFF),
-        KnownHole::always(OTHER_HOOKS),
+        KnownHole::Always(SUSPENDED),
+        KnownHole::UnlessManaged(SWITCHED_OFF),
+        KnownHole::Always(OTHER_HOOKS),
     ],
     canary: |command, directory| {
         json!({

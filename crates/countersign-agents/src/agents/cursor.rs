@@ -53,10 +53,10 @@ pub static CURSOR: AgentDefinition = AgentDefinition {
     runs_managed_alone: false,
     switches: |_, _| Vec::new(),
     holes: &[
-        KnownHole::always(
+        KnownHole::Always(
             "nothing of this was measured: its format is taken from its documentation",
         ),
-        KnownHole::always(OTHER_HOOKS),
+        KnownHole::Always(OTHER_HOOKS),
     ],
     canary: |command, directory| {
         json!({

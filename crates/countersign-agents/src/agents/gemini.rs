@@ -46,14 +46,14 @@ pub static GEMINI: AgentDefinition = AgentDefinition {
     runs_managed_alone: false,
     switches,
     holes: &[
-        KnownHole::always(SUSPENDED),
-        KnownHole::always(SHELL_KILLED),
-        KnownHole::always("a project can disable the hook by its name, also a managed one"),
-        KnownHole::unless_managed(
+        KnownHole::Always(SUSPENDED),
+        KnownHole::Always(SHELL_KILLED),
+        KnownHole::Always("a project can disable the hook by its name, also a managed one"),
+        KnownHole::UnlessManaged(
             "a project can switch all hooks off with hooksConfig, unless they are managed",
         ),
-        KnownHole::always(OTHER_HOOKS),
-        KnownHole::always(ENVIRONMENT),
+        KnownHole::Always(OTHER_HOOKS),
+        KnownHole::Always(ENVIRONMENT),
     ],
     canary: |command, directory| {
         json!({

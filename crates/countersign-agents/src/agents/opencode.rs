@@ -50,7 +50,7 @@ pub static OPENCODE: AgentDefinition = AgentDefinition {
     },
     runs_managed_alone: false,
     switches: |_, _| switches(),
-    holes: &[KnownHole::always(
+    holes: &[KnownHole::Always(
         "with --pure or OPENCODE_PURE=1 the plugin is not loaded, and nothing is asked",
     )],
     canary: |command, directory| {

@@ -1,17 +1,18 @@
-//! JSON that people edit by hand, changed by inserting and cutting text.
+//! JSON that people edit by hand, changed by inserting and cutting text. The concrete syntax tree of `jsonc-parser` could not restore
+//! the original: it trims the space around a node that it removes.
 //!
 //! Three forms tell later whether a container was there before: one that `append` creates closes on a line of its own, or
 //! touches its only element on one line; one that was there and empty keeps the space that it had, behind the new element.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::EditError;
 use super::scan::{
     line_indent, own_line, skip_comments_of_line, skip_space_and_comments, strip_newline,
 };
 pub use super::tree::Step;
-use super::tree::{Kind, Node, line_of};
+use super::tree::{Node, NodeKind};
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
@@ -21,11 +22,13 @@ pub struct Document {
     newline: &'static str,
     /// One level of indentation.
     unit: String,
-    byte_order_mark: bool,
+    byte_order_mark: &'static str,
 }
 
 /// A value to insert, as text: its members are in the order in which they are written.
+#[derive(Clone)]
 pub struct Fresh {
+    /// On several lines, each level indented by two spaces.
     pretty: String,
     compact: String,
 }
@@ -37,9 +40,36 @@ impl Fresh {
             compact: serde_json::to_string(value)?,
         })
     }
+
+    /// As the only element of a list.
+    fn in_list(&self) -> Self {
+        self.between('[', ']')
+    }
+
+    /// As the only member of objects within each other, from the outside.
+    fn in_objects(&self, names: &[&str]) -> Self {
+        let names = names.iter().rev();
+        names.fold(self.clone(), |it, name| it.member(name).between('{', '}'))
+    }
+
+    fn member(&self, name: &str) -> Self {
+        let name = Value::from(name);
+        Self {
+            pretty: format!("{name}: {}", self.pretty),
+            compact: format!("{name}: {}", self.compact),
+        }
+    }
+
+    fn between(&self, open: char, close: char) -> Self {
+        let inside = self.pretty.replace('\n', "\n  ");
+        Self {
+            pretty: format!("{open}\n  {inside}\n{close}"),
+            compact: format!("{open}{}{close}", self.compact),
+        }
+    }
 }
 
-/// What is left after a removal.
+/// The rest after a removal.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Left {
     Something,
@@ -47,46 +77,30 @@ pub enum Left {
     Nothing,
 }
 
-/// What has to be created around a new value, from the outside.
-#[derive(Clone, Copy)]
-enum Shell<'a> {
-    Member(&'a str),
-    Object,
-    List,
-}
-
 impl Document {
     /// An empty text is an empty object that is not there yet.
     pub fn parse(text: &str) -> Result<Self, EditError> {
         let (byte_order_mark, text) = match text.strip_prefix(BYTE_ORDER_MARK) {
-            Some(rest) => (true, rest),
-            None => (false, text),
+            Some(rest) => (BYTE_ORDER_MARK, rest),
+            None => ("", text),
         };
         let root = Node::parse(text)?;
-        let problem = |problem: &str| EditError {
-            line: 1,
-            problem: problem.to_owned(),
+        let problem = match &root {
+            Some(root) if matches!(root.kind, NodeKind::Object) => None,
+            Some(_) => Some("expected an object"),
+            None if text.trim().is_empty() => None,
+            None => Some("expected an object, found only comments"),
         };
-        match &root {
-            Some(Node {
-                kind: Kind::Object(_),
-                ..
-            }) => {}
-            Some(_) => return Err(problem("expected an object")),
-            None if text.trim().is_empty() => {}
-            None => return Err(problem("expected an object, found only comments")),
+        if let Some(problem) = problem {
+            return Err(EditError::at(text, 0, problem.to_owned()));
         }
-        let first = root.as_ref().and_then(|root| root.parts().first().copied());
-        let unit = first.and_then(|(start, _)| own_line(text, start));
+        let first = root.as_ref().and_then(|root| root.parts.first());
+        let unit = first.and_then(|part| own_line(text, part.start));
         let unit = unit.filter(|(_, indent)| !indent.is_empty());
         Ok(Self {
             newline: if text.contains("\r\n") { "\r\n" } else { "\n" },
             unit: unit.map_or("  ", |(_, indent)| indent).to_owned(),
-            text: if root.is_some() {
-                text.to_owned()
-            } else {
-                String::new()
-            },
+            text: root.map(|_| text.to_owned()).unwrap_or_default(),
             byte_order_mark,
         })
     }
@@ -94,103 +108,87 @@ impl Document {
     /// An object if there is no text yet.
     pub fn value(&self) -> Result<Value, EditError> {
         let root = Node::parse(&self.text)?;
-        Ok(root.map_or_else(
-            || Value::Object(serde_json::Map::new()),
-            |root| root.value(),
-        ))
+        Ok(root.map_or_else(|| Value::Object(Map::new()), |root| root.value()))
     }
 
     pub fn text(&self) -> String {
-        let mark = if self.byte_order_mark {
-            BYTE_ORDER_MARK
-        } else {
-            ""
-        };
-        format!("{mark}{}", self.text)
+        format!("{}{}", self.byte_order_mark, self.text)
     }
 
     /// Adds a member to the object at `path`, which is created if it is missing. It must not have the member.
     pub fn insert(&mut self, path: &[&str], name: &str, value: &Fresh) -> Result<(), EditError> {
-        self.add(path, &[Shell::Member(name)], value)
+        self.add(path, Some(name), value)
     }
 
     /// Adds an element to the list at `path`, at its end. The list and the objects around it are created if they are missing.
     pub fn append(&mut self, path: &[&str], value: &Fresh) -> Result<(), EditError> {
-        self.add(path, &[Shell::List], value)
+        self.add(path, None, value)
     }
 
-    fn add(&mut self, path: &[&str], last: &[Shell<'_>], value: &Fresh) -> Result<(), EditError> {
+    /// Adds a member, or an element if it has no name.
+    fn add(&mut self, path: &[&str], name: Option<&str>, value: &Fresh) -> Result<(), EditError> {
+        let names: Vec<_> = path.iter().copied().chain(name).collect();
+        let whole = if name.is_some() {
+            value.clone()
+        } else {
+            value.in_list()
+        };
         let Some(root) = Node::parse(&self.text)? else {
-            let mut shells: Vec<_> = (path.iter())
-                .flat_map(|key| [Shell::Object, Shell::Member(key)])
-                .collect();
-            if matches!(last, [Shell::Member(_)]) {
-                shells.push(Shell::Object);
-            }
-            shells.extend(last);
-            self.text = format!("{}{}", self.pretty(&shells, value, ""), self.newline);
+            let whole = whole.in_objects(&names);
+            self.text = format!("{}{}", self.pretty(&whole, ""), self.newline);
             return Ok(());
         };
-        let mut node = &root;
-        let mut rest = path;
-        while let Some((key, further)) = rest.split_first() {
-            let Some(found) = node.get(&Step::Key((*key).to_owned())) else {
-                break;
-            };
-            (node, rest) = (found, further);
+        let (mut node, mut found) = (&root, 0);
+        while let Some(key) = path.get(found)
+            && let Some(next) = node.get(&Step::Key((*key).to_owned()))
+        {
+            (node, found) = (next, found + 1);
         }
-        let wants_list = rest.is_empty() && matches!(last, [Shell::List]);
-        let fits = match &node.kind {
-            Kind::Object(_) => !wants_list,
-            Kind::List(_) => wants_list,
-            Kind::Other(_) => false,
+        let (fits, expected) = if found == names.len() {
+            (matches!(node.kind, NodeKind::List), "a list")
+        } else {
+            (matches!(node.kind, NodeKind::Object), "an object")
         };
         if !fits {
-            let expected = if wants_list { "a list" } else { "an object" };
-            let at = path[..path.len() - rest.len()].join(".");
-            return Err(self.error(node.start, format!("{at}: expected {expected}")));
+            let problem = format!("{}: expected {expected}", path[..found].join("."));
+            return Err(EditError::at(&self.text, node.start, problem));
         }
-        let mut shells = Vec::new();
-        if let Some((first, further)) = rest.split_first() {
-            shells.push(Shell::Member(first));
-            shells.extend(
-                further
-                    .iter()
-                    .flat_map(|key| [Shell::Object, Shell::Member(key)]),
-            );
-            match last {
-                [Shell::Member(_)] => shells.extend([Shell::Object, last[0]]),
-                _ => shells.push(Shell::List),
-            }
-        } else if !wants_list {
-            shells.extend(last);
-        }
-        self.place(node, &shells, value);
+        let fresh = match names[found..].split_first() {
+            Some((outermost, inner)) => whole.in_objects(inner).member(outermost),
+            None => value.clone(),
+        };
+        self.place(node, &fresh);
         Ok(())
     }
 
     /// Inserts into a container that is there.
-    fn place(&mut self, container: &Node, shells: &[Shell<'_>], value: &Fresh) {
+    fn place(&mut self, container: &Node, fresh: &Fresh) {
         let text = &self.text;
-        let Some(&(start, end)) = container.parts().last() else {
-            let outer = line_indent(text, container.start).to_owned();
+        let Some(last) = container.parts.last() else {
+            let outer = line_indent(text, container.start);
             let indent = format!("{outer}{}", self.unit);
-            let new = self.pretty(shells, value, &indent);
             let inside = &text[container.start + 1..container.end - 1];
-            let closing = self.closing(inside, &outer);
+            let is_on_lines = strip_newline(inside).is_some_and(|rest| rest.starts_with(outer));
+            let closing = if is_on_lines {
+                format!("{}{outer}", self.newline)
+            } else {
+                String::new()
+            };
+            let new = self.pretty(fresh, &indent);
             let new = format!("{}{indent}{new}{closing}", self.newline);
             self.text.insert_str(container.start + 1, &new);
             return;
         };
+        let end = last.value.end;
         let comma = skip_space_and_comments(text, end);
         let has_comma = text[comma..].starts_with(',');
         let after = if has_comma { comma + 1 } else { end };
-        let (at, new) = if let Some((_, indent)) = own_line(text, start) {
-            let new = self.pretty(shells, value, indent);
+        let (at, new) = if let Some((_, indent)) = own_line(text, last.start) {
+            let new = self.pretty(fresh, indent);
             let at = skip_comments_of_line(text, after);
             (at, format!("{}{indent}{new}", self.newline))
         } else {
-            (after, format!(" {}", compact(shells, value)))
+            (after, format!(" {}", fresh.compact))
         };
         if has_comma {
             self.text.insert_str(at, &format!("{new},"));
@@ -200,26 +198,15 @@ impl Document {
         }
     }
 
-    /// The space to write behind the only element of a container that has `inside`.
-    fn closing(&self, inside: &str, indent: &str) -> String {
-        let begins = strip_newline(inside).is_some_and(|rest| rest.starts_with(indent));
-        if begins {
-            format!("{}{indent}", self.newline)
-        } else {
-            String::new()
-        }
-    }
-
     /// Writes another value in the place of the one at `path`.
     pub fn replace(&mut self, path: &[Step], value: &Fresh) -> Result<(), EditError> {
         let root = self.root()?;
         let node = self.find(&root, path)?;
         let (start, end) = (node.start, node.end);
         let new = if self.text[start..end].contains('\n') {
-            let indent = line_indent(&self.text, start).to_owned();
-            self.pretty(&[], value, &indent)
+            self.pretty(value, line_indent(&self.text, start))
         } else {
-            compact(&[], value)
+            value.compact.clone()
         };
         self.text.replace_range(start..end, &new);
         Ok(())
@@ -230,21 +217,20 @@ impl Document {
         let Some((last, outer)) = path.split_last() else {
             return Ok(Left::Nothing);
         };
-        let root = self.root()?;
+        let mut root = self.root()?;
         let container = self.find(&root, outer)?;
-        let parts = container.parts();
-        let missing = || self.error(container.start, "it is not there any more".to_owned());
-        let index = container.position(last).ok_or_else(missing)?;
-        let (start, end) = parts[index];
+        let parts = &container.parts;
         let text = &self.text;
+        let index = container.position(last).ok_or_else(|| {
+            let problem = "it is not there any more".to_owned();
+            EditError::at(text, container.start, problem)
+        })?;
+        let (start, end) = (parts[index].start, parts[index].value.end);
         let line = own_line(text, start).map(|(newline, _)| newline);
         let from = line.unwrap_or(start - usize::from(text[..start].ends_with(' ')));
         let comma = skip_space_and_comments(text, end);
-        let end = if text[comma..].starts_with(',') {
-            comma + 1
-        } else {
-            end
-        };
+        let has_comma = text[comma..].starts_with(',');
+        let end = if has_comma { comma + 1 } else { end };
         // The space that separates is taken once, before or behind.
         let behind = from == start && text[end..].starts_with(' ');
         let mut upto = end + usize::from(behind);
@@ -260,8 +246,8 @@ impl Document {
             upto = behind.map_or(end, |rest| close - rest.len());
         }
         // The comma behind the one before was put there for this one.
-        let before = index.checked_sub(1).filter(|_| end != comma + 1);
-        let before = before.map(|index| skip_space_and_comments(text, parts[index].1));
+        let before = index.checked_sub(1).filter(|_| !has_comma);
+        let before = before.map(|index| skip_space_and_comments(text, parts[index].value.end));
         let cut = |from: usize, upto: usize| {
             let mut shorter = text.clone();
             shorter.replace_range(from..upto, "");
@@ -270,71 +256,37 @@ impl Document {
             }
             shorter
         };
-        let expected = Some(root.without(path));
         let whole = cut(from, upto);
-        let is_right = Node::parse(&whole).ok().flatten().map(|root| root.value()) == expected;
-        // A comment at the end of the line before would swallow what comes next.
-        self.text = if is_right { whole } else { cut(start, end) };
+        let part = cut(start, end);
+        root.take_out(path);
+        let left = Node::parse(&whole).ok().flatten();
+        let is_right = left.is_some_and(|left| left.value() == root.value());
+        // A comment at the end of the line before would swallow the next part.
+        self.text = if is_right { whole } else { part };
         Ok(Left::Something)
     }
 
     fn root(&self) -> Result<Node, EditError> {
-        Node::parse(&self.text)?.ok_or_else(|| self.error(0, "it is empty".to_owned()))
+        let root = Node::parse(&self.text)?;
+        root.ok_or_else(|| EditError::at(&self.text, 0, "it is empty".to_owned()))
     }
 
     fn find<'n>(&self, root: &'n Node, path: &[Step]) -> Result<&'n Node, EditError> {
-        let mut node = root;
-        for step in path {
-            let missing = || self.error(node.start, format!("{step:?} is not there any more"));
-            node = node.get(step).ok_or_else(missing)?;
-        }
-        Ok(node)
+        path.iter().try_fold(root, |node, step| {
+            node.get(step).ok_or_else(|| {
+                let problem = format!("{step:?} is not there any more");
+                EditError::at(&self.text, node.start, problem)
+            })
+        })
     }
 
-    fn error(&self, position: usize, problem: String) -> EditError {
-        let line = line_of(&self.text, position);
-        EditError { line, problem }
-    }
-
-    /// On several lines; the first one follows what is there already.
-    fn pretty(&self, shells: &[Shell<'_>], value: &Fresh, indent: &str) -> String {
-        let (newline, unit) = (self.newline, &self.unit);
-        let inner = format!("{indent}{unit}");
-        match shells.split_first() {
-            None => {
-                let lines = value.pretty.lines().map(|line| {
-                    let rest = line.trim_start_matches(' ');
-                    format!("{}{rest}", unit.repeat((line.len() - rest.len()) / 2))
-                });
-                let lines: Vec<_> = lines.collect();
-                lines.join(&format!("{newline}{indent}"))
-            }
-            Some((Shell::Member(name), rest)) => {
-                format!(
-                    "{}: {}",
-                    Value::from(*name),
-                    self.pretty(rest, value, indent)
-                )
-            }
-            Some((Shell::Object, rest)) => {
-                let inside = self.pretty(rest, value, &inner);
-                format!("{{{newline}{inner}{inside}{newline}{indent}}}")
-            }
-            Some((Shell::List, rest)) => {
-                let inside = self.pretty(rest, value, &inner);
-                format!("[{newline}{inner}{inside}{newline}{indent}]")
-            }
-        }
-    }
-}
-
-fn compact(shells: &[Shell<'_>], value: &Fresh) -> String {
-    match shells.split_first() {
-        None => value.compact.clone(),
-        Some((Shell::Member(name), rest)) => {
-            format!("{}: {}", Value::from(*name), compact(rest, value))
-        }
-        Some((Shell::Object, rest)) => format!("{{{}}}", compact(rest, value)),
-        Some((Shell::List, rest)) => format!("[{}]", compact(rest, value)),
+    /// On several lines in the style of the document; the first one follows the text that is there already.
+    fn pretty(&self, fresh: &Fresh, indent: &str) -> String {
+        let lines = fresh.pretty.lines().map(|line| {
+            let rest = line.trim_start_matches(' ');
+            format!("{}{rest}", self.unit.repeat((line.len() - rest.len()) / 2))
+        });
+        let lines: Vec<_> = lines.collect();
+        lines.join(&format!("{}{indent}", self.newline))
     }
 }

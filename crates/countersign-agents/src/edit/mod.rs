@@ -13,12 +13,17 @@ pub struct EditError {
     pub problem: String,
 }
 
+impl EditError {
+    fn at(text: &str, position: usize, problem: String) -> Self {
+        let before = text.as_bytes().iter().take(position);
+        let line = before.filter(|byte| **byte == b'\n').count() + 1;
+        Self { line, problem }
+    }
+}
+
 /// A value that cannot be printed.
 impl From<serde_json::Error> for EditError {
     fn from(error: serde_json::Error) -> Self {
-        Self {
-            line: 1,
-            problem: error.to_string(),
-        }
+        Self::at("", 0, error.to_string())
     }
 }

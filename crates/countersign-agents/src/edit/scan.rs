@@ -4,21 +4,19 @@
 pub(super) fn own_line(text: &str, position: usize) -> Option<(usize, &str)> {
     let newline = text[..position].rfind('\n')?;
     let indent = &text[newline + 1..position];
-    let blank = indent.bytes().all(|byte| matches!(byte, b' ' | b'\t'));
-    let begins = if text[..newline].ends_with('\r') {
-        newline - 1
-    } else {
-        newline
-    };
-    blank.then_some((begins, indent))
+    let is_blank = indent.bytes().all(|byte| matches!(byte, b' ' | b'\t'));
+    is_blank.then_some((without_return(&text[..newline]), indent))
+}
+
+/// The length of a line without a carriage return at its end.
+fn without_return(line: &str) -> usize {
+    line.strip_suffix('\r').unwrap_or(line).len()
 }
 
 /// The space at the beginning of the line of `position`.
 pub(super) fn line_indent(text: &str, position: usize) -> &str {
-    let line = text[..position]
-        .rfind('\n')
-        .map_or(0, |newline| newline + 1);
-    let line = &text[line..];
+    let newline = text[..position].rfind('\n');
+    let line = &text[newline.map_or(0, |newline| newline + 1)..];
     &line[..line.len() - line.trim_start_matches([' ', '\t']).len()]
 }
 
@@ -31,13 +29,8 @@ pub(super) fn strip_newline(text: &str) -> Option<&str> {
 fn comment(text: &str, position: usize) -> Option<usize> {
     let rest = &text[position..];
     if rest.starts_with("//") {
-        let length = rest.find('\n').unwrap_or(rest.len());
-        let length = if rest[..length].ends_with('\r') {
-            length - 1
-        } else {
-            length
-        };
-        return Some(position + length);
+        let line = rest.split('\n').next().unwrap_or_default();
+        return Some(position + without_return(line));
     }
     let length = rest.strip_prefix("/*").map(|rest| rest.find("*/"))?;
     Some(length.map_or(text.len(), |length| position + length + 4))
@@ -45,8 +38,7 @@ fn comment(text: &str, position: usize) -> Option<usize> {
 
 pub(super) fn skip_space_and_comments(text: &str, mut position: usize) -> usize {
     loop {
-        let rest = &text[position..];
-        position = text.len() - rest.trim_start().len();
+        position = text.len() - text[position..].trim_start().len();
         match comment(text, position) {
             Some(end) => position = end,
             None => return position,
@@ -57,9 +49,8 @@ pub(super) fn skip_space_and_comments(text: &str, mut position: usize) -> usize 
 /// Behind the comments that begin on this line, or where it was if there are none.
 pub(super) fn skip_comments_of_line(text: &str, mut position: usize) -> usize {
     loop {
-        let rest = &text[position..];
-        let next = text.len() - rest.trim_start_matches([' ', '\t']).len();
-        match comment(text, next) {
+        let rest = text[position..].trim_start_matches([' ', '\t']);
+        match comment(text, text.len() - rest.len()) {
             Some(end) => position = end,
             None => return position,
         }

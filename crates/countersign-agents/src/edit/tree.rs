@@ -1,13 +1,13 @@
-//! Where the parts of a JSON document are in its text.
+//! Places of the parts of a JSON document in its text.
 
 use jsonc_parser::ast;
 use jsonc_parser::common::Ranged as _;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::EditError;
 
-/// What is accepted: JSON, with comments and trailing commas, which several agents take.
+/// JSON with comments and trailing commas, which several agents take.
 const ACCEPTED: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
@@ -32,95 +32,68 @@ pub enum Step {
 pub(super) struct Node {
     pub start: usize,
     pub end: usize,
-    pub kind: Kind,
+    pub kind: NodeKind,
+    pub parts: Vec<NodePart>,
 }
 
-pub(super) enum Kind {
-    Object(Vec<Member>),
-    List(Vec<Node>),
+pub(super) enum NodeKind {
+    Object,
+    List,
     Other(Value),
 }
 
-pub(super) struct Member {
+/// A member of an object, or an element of a list.
+pub(super) struct NodePart {
+    /// Where the name begins, or the element.
     pub start: usize,
-    pub name: String,
+    /// Empty in a list.
+    name: String,
     pub value: Node,
 }
 
 impl Node {
-    /// The root of `text`; none if there is nothing but space and comments.
+    /// The root of `text`. `None` if there is nothing but space and comments.
     pub(super) fn parse(text: &str) -> Result<Option<Self>, EditError> {
         let parsed = parse_to_ast(text, &CollectOptions::default(), &ACCEPTED);
-        let parsed = parsed.map_err(|error| EditError {
-            line: line_of(text, error.range().start),
-            problem: error.kind().to_string(),
-        })?;
+        let parsed = parsed
+            .map_err(|error| EditError::at(text, error.range().start, error.kind().to_string()))?;
         parsed.value.map(|value| convert(text, value)).transpose()
     }
 
     /// The value, without its places.
     pub(super) fn value(&self) -> Value {
+        let parts = self.parts.iter();
         match &self.kind {
-            Kind::Object(members) => {
-                let members = members
-                    .iter()
-                    .map(|member| (member.name.clone(), member.value.value()));
-                Value::Object(members.collect::<Map<_, _>>())
+            NodeKind::Object => {
+                (parts.map(|part| (part.name.clone(), part.value.value()))).collect()
             }
-            Kind::List(elements) => Value::Array(elements.iter().map(Self::value).collect()),
-            Kind::Other(value) => value.clone(),
+            NodeKind::List => parts.map(|part| part.value.value()).collect(),
+            NodeKind::Other(value) => value.clone(),
         }
     }
 
-    /// The value without the part at `path`.
-    pub(super) fn without(&self, path: &[Step]) -> Value {
-        let mut value = self.value();
-        if let Some((last, outer)) = path.split_last() {
-            let container = outer.iter().try_fold(&mut value, |value, step| match step {
-                Step::Key(key) => value.get_mut(key),
-                Step::Index(index) => value.get_mut(index),
-            });
-            match (container, last) {
-                (Some(Value::Object(members)), Step::Key(key)) => drop(members.remove(key)),
-                (Some(Value::Array(elements)), Step::Index(index)) if *index < elements.len() => {
-                    drop(elements.remove(*index));
-                }
-                _ => {}
-            }
+    /// Takes out the part at `path`. The places of the others stay.
+    pub(super) fn take_out(&mut self, path: &[Step]) -> Option<()> {
+        let (first, rest) = path.split_first()?;
+        let index = self.position(first)?;
+        if rest.is_empty() {
+            self.parts.remove(index);
+            return Some(());
         }
-        value
+        self.parts[index].value.take_out(rest)
     }
 
     pub(super) fn get(&self, step: &Step) -> Option<&Self> {
-        match (&self.kind, step) {
-            (Kind::Object(members), Step::Key(key)) => {
-                let found = members.iter().find(|member| member.name == *key);
-                found.map(|member| &member.value)
-            }
-            (Kind::List(elements), Step::Index(index)) => elements.get(*index),
-            _ => None,
-        }
-    }
-
-    /// Start and end of everything directly inside.
-    pub(super) fn parts(&self) -> Vec<(usize, usize)> {
-        match &self.kind {
-            Kind::Object(members) => members
-                .iter()
-                .map(|member| (member.start, member.value.end))
-                .collect(),
-            Kind::List(elements) => elements.iter().map(|node| (node.start, node.end)).collect(),
-            Kind::Other(_) => Vec::new(),
-        }
+        self.position(step).map(|index| &self.parts[index].value)
     }
 
     pub(super) fn position(&self, step: &Step) -> Option<usize> {
         match (&self.kind, step) {
-            (Kind::Object(members), Step::Key(key)) => {
-                members.iter().position(|member| member.name == *key)
+            (NodeKind::Object, Step::Key(key)) => {
+                self.parts.iter().position(|part| part.name == *key)
             }
-            (Kind::List(elements), Step::Index(index)) => {
-                (*index < elements.len()).then_some(*index)
+            (NodeKind::List, Step::Index(index)) => {
+                Some(*index).filter(|index| *index < self.parts.len())
             }
             _ => None,
         }
@@ -129,46 +102,43 @@ impl Node {
 
 fn convert(text: &str, value: ast::Value<'_>) -> Result<Node, EditError> {
     let (start, end) = (value.start(), value.end());
+    let mut parts: Vec<NodePart> = Vec::new();
     let kind = match value {
         ast::Value::Object(object) => {
-            let mut members: Vec<Member> = Vec::with_capacity(object.properties.len());
             for property in object.properties {
                 let start = property.range.start;
                 let name = property.name.into_string();
                 // Programs do not agree on which one counts.
-                if members.iter().any(|member| member.name == name) {
-                    return Err(EditError {
-                        line: line_of(text, start),
-                        problem: format!("{name:?} is there twice"),
-                    });
+                if parts.iter().any(|part| part.name == name) {
+                    let problem = format!("{name:?} is there twice");
+                    return Err(EditError::at(text, start, problem));
                 }
-                members.push(Member {
-                    start,
-                    name,
-                    value: convert(text, property.value)?,
-                });
+                let value = convert(text, property.value)?;
+                parts.push(NodePart { start, name, value });
             }
-            Kind::Object(members)
+            NodeKind::Object
         }
         ast::Value::Array(array) => {
-            let elements = array.elements.into_iter();
-            let elements = elements.map(|element| convert(text, element));
-            Kind::List(elements.collect::<Result<_, _>>()?)
+            for element in array.elements {
+                let value = convert(text, element)?;
+                let (start, name) = (value.start, String::new());
+                parts.push(NodePart { start, name, value });
+            }
+            NodeKind::List
         }
-        ast::Value::StringLit(literal) => Kind::Other(Value::String(literal.value.into_owned())),
+        ast::Value::StringLit(literal) => NodeKind::Other(literal.value.into_owned().into()),
         ast::Value::NumberLit(literal) => {
-            Kind::Other(serde_json::from_str(literal.value).map_err(|_| EditError {
-                line: line_of(text, start),
-                problem: "a number is too large".to_owned(),
-            })?)
+            let number = serde_json::from_str(literal.value);
+            let problem = || EditError::at(text, start, "a number is too large".to_owned());
+            NodeKind::Other(number.map_err(|_| problem())?)
         }
-        ast::Value::BooleanLit(literal) => Kind::Other(Value::Bool(literal.value)),
-        ast::Value::NullKeyword(_) => Kind::Other(Value::Null),
+        ast::Value::BooleanLit(literal) => NodeKind::Other(literal.value.into()),
+        ast::Value::NullKeyword(_) => NodeKind::Other(Value::Null),
     };
-    Ok(Node { start, end, kind })
-}
-
-pub(super) fn line_of(text: &str, position: usize) -> usize {
-    let before = text.as_bytes().iter().take(position);
-    before.filter(|byte| **byte == b'\n').count() + 1
+    Ok(Node {
+        start,
+        end,
+        kind,
+        parts,
+    })
 }
