@@ -1,5 +1,5 @@
-//! Answers in the form of each agent. A denial is said in every way at once, since no single one stops all agents: JSON on
-//! standard output, the reason on standard error, exit status 2.
+//! Answers in the form of each agent. A denial is said in every way at once, since no single one
+//! stops all agents: JSON on standard output, the reason on standard error, exit status 2.
 
 use std::panic::AssertUnwindSafe;
 

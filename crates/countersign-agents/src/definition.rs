@@ -36,10 +36,12 @@ pub struct AgentDefinition {
     pub denial: fn(&str, &str) -> Value,
     /// Where `deny` is in a denial.
     pub verdict: &'static str,
-    /// The answer that lets it go on: with who approved, and with context for the model. `None` is no output.
+    /// The answer that lets it go on: with who approved, and with context for the model. `None` is
+    /// no output.
     pub permission: fn(&HookEvent, Option<String>, Option<&str>) -> Option<Value>,
 
-    /// Files and directories that decide whether the hook is called, in the home directory, a project or the system.
+    /// Files and directories that decide whether the hook is called, in the home directory, a
+    /// project or the system.
     pub protected: &'static [&'static str],
     pub moved: Option<MovedDirectory>,
     /// The file that `install` changes. `None` if there is no such scope.

@@ -1,5 +1,5 @@
-//! The events of agents' hooks, in one form for all agents. An event that is not understood is an error, which denies, or an action
-//! that is asked about.
+//! The events of agents' hooks, in one form for all agents. An event that is not understood is an
+//! error, which denies, or an action that is asked about.
 
 use countersign_client::shell;
 use serde_json::{Map, Value};

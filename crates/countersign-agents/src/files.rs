@@ -98,8 +98,9 @@ pub fn policy(places: &WorkDirectories, own: &OwnPolicy) -> Result<HookPolicy, S
     Ok(policy)
 }
 
-/// Each as often as there are places where it could be: the system follows links before it takes out `..`, and many agents the
-/// other way round. `None` if one of them cannot be followed to where it is.
+/// Each as often as there are places where it could be: the system follows links before it takes
+/// out `..`, and many agents the other way round. `None` if one of them cannot be followed to where
+/// it is.
 pub fn named(places: &WorkDirectories, names: &[String]) -> Option<Vec<NamedPath>> {
     let mut named = Vec::new();
     for written in names.iter().flat_map(|name| places.readings(name)) {
@@ -145,8 +146,8 @@ pub fn bases(places: &WorkDirectories, names: &[&str]) -> Result<Vec<BaseFile>, 
     names.iter().map(read).collect()
 }
 
-/// The path with links followed, as far as it exists. `None` if a link on the way leads nowhere: a file that is written there would
-/// be made somewhere else.
+/// The path with links followed, as far as it exists. `None` if a link on the way leads nowhere: a
+/// file that is written there would be made somewhere else.
 fn real(path: &Path) -> Option<PathBuf> {
     let existing = |place| Some((place, fs::canonicalize(place).ok()?));
     let (place, real) = path.ancestors().find_map(existing)?;

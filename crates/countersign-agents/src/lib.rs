@@ -1,5 +1,5 @@
-//! The agents that Countersign stands in front of: what their hooks say, how they are answered, what `install` writes into their
-//! settings, and what `doctor` looks at there.
+//! The agents that Countersign stands in front of: what their hooks say, how they are answered,
+//! what `install` writes into their settings, and what `doctor` looks at there.
 //!
 //! | file | contents |
 //! |---|---|

@@ -1,10 +1,12 @@
-//! Reads an agent's own JSON strictly: a member of another type than expected is an error, which denies.
+//! Reads an agent's own JSON strictly: a member of another type than expected is an error, which
+//! denies.
 
 use serde_json::{Map, Value};
 
 use crate::event::{EventKind, HookEvent, MatchCount, TextReplacement, ToolAction, ToolCall};
 
-/// Members of an object, taken one after the other. The remaining ones were not understood, or do not have to be.
+/// Members of an object, taken one after the other. The remaining ones were not understood, or do
+/// not have to be.
 pub struct EventMembers {
     place: &'static str,
     pub left: Map<String, Value>,
@@ -46,8 +48,8 @@ impl EventMembers {
         text.ok_or_else(|| self.expected(name, "a text"))
     }
 
-    /// A text under one of these names, because versions of an agent differ. Two of them are an error: it is unclear which one
-    /// the agent uses.
+    /// A text under one of these names, because versions of an agent differ. Two of them are an
+    /// error: it is unclear which one the agent uses.
     pub fn text_of(&mut self, names: &[&str]) -> Result<Option<String>, ReadProblem> {
         let is_there = |name: &&&str| self.left.get(**name).is_some_and(|it| !it.is_null());
         let mut there = names.iter().filter(is_there);
@@ -98,7 +100,8 @@ impl EventMembers {
         objects.collect()
     }
 
-    /// `old` and `new` under the names that the agent gives them; `all` if every occurrence is meant.
+    /// `old` and `new` under the names that the agent gives them; `all` if every occurrence is
+    /// meant.
     pub fn replacement(
         &mut self,
         old: &str,
@@ -142,8 +145,8 @@ pub fn call(
     })))
 }
 
-/// The tools of an agent that read, that use the network, and that change only the agent's own state, as tables of words. Every
-/// other tool could change something.
+/// The tools of an agent that read, that use the network, and that change only the agent's own
+/// state, as tables of words. Every other tool could change something.
 pub struct ToolTable {
     pub reading: &'static str,
     pub web: &'static str,

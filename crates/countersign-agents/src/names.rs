@@ -45,8 +45,8 @@ pub(super) fn doubt_about(path: &str) -> Option<&'static str> {
 }
 
 impl ToolCall {
-    /// Everything in it that names a file, as it is written; the directory that it works in too. `None` if there is too much, or
-    /// one of them could mean anything.
+    /// Everything in it that names a file, as it is written; the directory that it works in too.
+    /// `None` if there is too much, or one of them could mean anything.
     pub fn named_paths(&self) -> Option<Vec<String>> {
         let mut names = ToolNames {
             call: self,
@@ -179,7 +179,8 @@ impl ToolNames<'_> {
     }
 }
 
-/// Whether one of the alternatives in braces begins at the root, or makes `..` with what is beside it.
+/// Whether one of the alternatives in braces begins at the root, or makes `..` with what is beside
+/// it.
 fn may_begin_elsewhere(text: &str) -> bool {
     let has = |parts: &[&str]| parts.iter().any(|part| text.contains(part));
     has(&["{/", "{~", "{,", "{.,", ".{."])

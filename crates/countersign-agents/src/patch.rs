@@ -21,8 +21,9 @@ const HEADINGS: [(&str, PatchOperation); 4] = [
     ("*** Move to:", PatchOperation::MoveTo),
 ];
 
-/// The files that a patch names. Lines of context that look like a heading count too: one file too many does no harm.
-/// Agents differ in what they take off the ends of a path, so nothing is but the space before it.
+/// The files that a patch names. Lines of context that look like a heading count too: one file too
+/// many does no harm. Agents differ in what they take off the ends of a path, so nothing is but the
+/// space before it.
 pub fn touched(text: &str) -> BTreeSet<(PatchOperation, &str)> {
     let mut found = BTreeSet::new();
     for line in text.lines() {

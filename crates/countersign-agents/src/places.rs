@@ -17,7 +17,8 @@ pub struct WorkDirectories {
     pub own: PathBuf,
     /// The program that asks.
     pub program: Option<PathBuf>,
-    /// Directories that agents use instead of the usual one, such as `.claude`, and which one that is.
+    /// Directories that agents use instead of the usual one, such as `.claude`, and which one that
+    /// is.
     pub moved: Vec<(PathBuf, &'static str)>,
 }
 
@@ -31,8 +32,9 @@ pub struct NamedPath {
 /// Settings that decide whether agents ask, besides those of each agent.
 const OWN_SETTINGS: [&str; 2] = [".countersign.toml", ".env"];
 
-/// A change of these makes an agent, git, a shell, an editor or a build tool run something later, without being told to. Reading
-/// them does no harm. `*` stands for the end of a name, or for its beginning.
+/// A change of these makes an agent, git, a shell, an editor or a build tool run something later,
+/// without being told to. Reading them does no harm. `*` stands for the end of a name, or for its
+/// beginning.
 const RUN_LATER: &str = "
     *.code-workspace *.pth .aider.conf.yml .amazonq .bash_login .bash_logout .bash_profile
     .bashrc .bazeliskrc .bazelrc .bazelversion .buildkite .bundle/config .cargo/config
@@ -55,7 +57,8 @@ const RUN_LATER: &str = "
     usercustomize.py
 ";
 
-/// A change of these makes git or a program of the project run something. As words of a command they are common.
+/// A change of these makes git or a program of the project run something. As words of a command
+/// they are common.
 const EDITED: &str = ".venv HEAD node_modules venv";
 
 /// In the home directory.
@@ -71,7 +74,8 @@ impl WorkDirectories {
         normal(&written.unwrap_or_else(|| self.directory.join(text)))
     }
 
-    /// Every path that it can mean, with `..` left in it: some agents know `~/` and `file://`, to others they are names like any other.
+    /// Every path that it can mean, with `..` left in it: some agents know `~/` and `file://`, to
+    /// others they are names like any other.
     pub fn readings(&self, text: &str) -> Vec<PathBuf> {
         let literal = self.directory.join(text);
         [literal].into_iter().chain(self.expanded(text)).collect()
@@ -113,7 +117,8 @@ impl WorkDirectories {
         self.is_one_of(of_agents.chain(OWN_SETTINGS), path)
     }
 
-    /// Whether a path has one of these within it, or ends where one begins. A moved directory counts as the usual one.
+    /// Whether a path has one of these within it, or ends where one begins. A moved directory
+    /// counts as the usual one.
     fn is_one_of<'s>(&self, mut settings: impl Iterator<Item = &'s str>, path: &Path) -> bool {
         let usual = self.moved.iter().filter_map(|(directory, usual)| {
             let rest = path.strip_prefix(directory).ok()?;

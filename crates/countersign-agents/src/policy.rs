@@ -1,5 +1,5 @@
-//! The policy: calls that need not be asked about. The user's `policy.toml` lists them; a project's `.countersign.toml` can only ask for
-//! more.
+//! The policy: calls that need not be asked about. The user's `policy.toml` lists them; a project's
+//! `.countersign.toml` can only ask for more.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,8 @@ use crate::commands::{CommandRule, RuleCoverage};
 use crate::event::{ToolAction, ToolCall};
 use crate::places::{NamedPath, WorkDirectories};
 
-/// Classes that are free unless the policy names others: they read, or change only the agent's own state.
+/// Classes that are free unless the policy names others: they read, or change only the agent's own
+/// state.
 const FREE: [&str; 2] = ["read", "internal"];
 
 /// Commands that only read the files which they name, so that `allow.paths` counts for them too.
@@ -200,8 +201,8 @@ impl HookPolicy {
         let has_tool = || self.allow.has_tool(agent, call);
         match &call.action {
             ToolAction::Command { directory, .. } => {
-                // Below the project there may be another one, with settings of its own. And nobody can tell which files a
-                // command that is not plain touches.
+                // Below the project there may be another one, with settings of its own. And nobody
+                // can tell which files a command that is not plain touches.
                 let is_usual = places.is_usual_directory(directory.as_deref());
                 let Some(words) = words.filter(|_| is_usual) else {
                     return false;

@@ -1,5 +1,5 @@
-//! Judges a call before anyone is asked: whether anyone needs to be, and what they would see. It reads files, so it runs beside the
-//! rest.
+//! Judges a call before anyone is asked: whether anyone needs to be, and what they would see. It
+//! reads files, so it runs beside the rest.
 
 use countersign_client::profile::ProfileFile;
 

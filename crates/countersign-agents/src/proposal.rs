@@ -1,5 +1,6 @@
-//! The payload of the artifact: a tool call, complete, as an approver is shown it. It depends on nothing but the call and the files
-//! that it changes, so that the same call makes the same payload.
+//! The payload of the artifact: a tool call, complete, as an approver is shown it. It depends on
+//! nothing but the call and the files that it changes, so that the same call makes the same
+//! payload.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +43,8 @@ pub struct ChangeProposal {
 }
 
 impl ToolCall {
-    /// The files that it changes, as the agent names them. An error is why it is denied: nobody could say which are meant.
+    /// The files that it changes, as the agent names them. An error is why it is denied: nobody
+    /// could say which are meant.
     pub fn changed_files(&self) -> Result<Vec<&str>, String> {
         let files: BTreeSet<&str> = match &self.action {
             ToolAction::Write { path, .. }
@@ -77,7 +79,8 @@ impl ToolCall {
         Ok(files.into_iter().collect())
     }
 
-    /// `bases` are the files of `changed_files`, in that order. An error is why the call is denied without asking anyone.
+    /// `bases` are the files of `changed_files`, in that order. An error is why the call is denied
+    /// without asking anyone.
     pub fn propose(
         &self,
         agent: Agent,

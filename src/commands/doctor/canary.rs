@@ -1,5 +1,5 @@
-//! The canary: the very command that the agent runs, with a call that nobody can approve. It must be denied in a way that stops
-//! the agent.
+//! The canary: the very command that the agent runs, with a call that nobody can approve. It must
+//! be denied in a way that stops the agent.
 
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -52,7 +52,8 @@ pub async fn check(
     }
 }
 
-/// The command with a guard that cannot be, since a real one would ask a person. `None` if that is not certain.
+/// The command with a guard that cannot be, since a real one would ask a person. `None` if that is
+/// not certain.
 fn without_guard(command: &str) -> Option<String> {
     let Some(guard) = guard_of(command) else {
         return (!command.contains("--guard")).then(|| command.to_owned());

@@ -1,5 +1,5 @@
-//! The gateway, the clock, and the approvers with their devices. The gateway may be hostile: nothing that it says is trusted
-//! here or printed as it came.
+//! The gateway, the clock, and the approvers with their devices. The gateway may be hostile:
+//! nothing that it says is trusted here or printed as it came.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The guard that hooks ask through: whether it answers, and whether an agent of this user could take its place.
+//! The guard that hooks ask through: whether it answers, and whether an agent of this user could
+//! take its place.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! `countersign doctor`: whether agents really ask here. It looks at everything between an agent and an approver, changes
-//! nothing in the agents' files, and ends with a canary: a call that must be denied.
+//! `countersign doctor`: whether agents really ask here. It looks at everything between an agent
+//! and an approver, changes nothing in the agents' files, and ends with a canary: a call that must
+//! be denied.
 
 mod agent;
 mod canary;

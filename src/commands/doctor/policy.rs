@@ -1,4 +1,5 @@
-//! The policy of this user and the files of the project in which `doctor` runs: whether they can be read, and how much passes.
+//! The policy of this user and the files of the project in which `doctor` runs: whether they can be
+//! read, and how much passes.
 
 use countersign::agent::{self, OwnPolicy};
 use countersign::client::profile::ProfileFile;

@@ -158,7 +158,8 @@ impl From<AskReply> for HookAnswer {
     }
 }
 
-/// Where the call works, and whether links were followed to get there: `..` and links can lead out of a repository.
+/// Where the call works, and whether links were followed to get there: `..` and links can lead out
+/// of a repository.
 fn call_directory(event: &HookEvent) -> (PathBuf, bool) {
     let agents = event.directory.as_deref().unwrap_or_default();
     let directory = match event.call().map(|call| &call.action) {

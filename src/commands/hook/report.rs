@@ -1,5 +1,5 @@
-//! Reports about an agent's session to people, and their messages to it. Nothing is decided here, nothing waits long for it, and a
-//! report that is lost is not sent again.
+//! Reports about an agent's session to people, and their messages to it. Nothing is decided here,
+//! nothing waits long for it, and a report that is lost is not sent again.
 
 use std::time::Duration;
 
@@ -56,7 +56,8 @@ fn title_of(session: &AgentSession) -> &str {
     }
 }
 
-/// Says that an agent waits, until it does not wait any more. It has a connection of its own, so that asking never waits for it.
+/// Says that an agent waits, until it does not wait any more. It has a connection of its own, so
+/// that asking never waits for it.
 pub struct WaitingNotice {
     /// Used if a person has answered, so the gateway can be reached.
     answered: oneshot::Sender<()>,
@@ -96,7 +97,8 @@ impl WaitingNotice {
     }
 }
 
-/// Takes the prompts that wait for this session, as one text for the model; or rejects them if the agent has no way to take them.
+/// Takes the prompts that wait for this session, as one text for the model; or rejects them if the
+/// agent has no way to take them.
 async fn prompts(
     enforcer: &mut Enforcer,
     session: &AgentSession,

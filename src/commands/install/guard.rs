@@ -1,4 +1,5 @@
-//! `--guard-for`: sets up a guard for one user of this machine. Every step is a command or a file that is shown first.
+//! `--guard-for`: sets up a guard for one user of this machine. Every step is a command or a file
+//! that is shown first.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -63,7 +64,8 @@ impl GuardSetup {
                 );
                 return Err(InstallRefusal::Failed(message));
             }
-            // The program of this process, even if its path leads elsewhere by now. Renamed into place, because it may run.
+            // The program of this process, even if its path leads elsewhere by now. Renamed into
+            // place, because it may run.
             let source = format!("/proc/{}/exe", std::process::id());
             before.push(format!("install -m 755 {source} {UNIT_PROGRAM}.new"));
             before.push(format!("mv -f {UNIT_PROGRAM}.new {UNIT_PROGRAM}"));
@@ -100,7 +102,8 @@ impl GuardSetup {
         self.before.iter().chain(&self.after).cloned()
     }
 
-    /// Makes the user and its places, writes the unit and starts the guard. The guard starts again every second until it has a profile.
+    /// Makes the user and its places, writes the unit and starts the guard. The guard starts again
+    /// every second until it has a profile.
     pub fn carry_out(&self) -> Result<(), InstallRefusal> {
         if self.is_real && !nix::unistd::geteuid().is_root() {
             let message = "a guard runs as another user, so setting it up needs root: use sudo";
@@ -167,7 +170,8 @@ fn check_user(user: &str) -> Result<(), InstallRefusal> {
     Err(InstallRefusal::Usage(problem))
 }
 
-/// Whether a text has only letters, digits and these, so that it means the same in a unit and for a shell.
+/// Whether a text has only letters, digits and these, so that it means the same in a unit and for a
+/// shell.
 fn is_plain(text: &str, more: &[u8]) -> bool {
     let mut bytes = text.bytes();
     bytes.all(|byte| byte.is_ascii_alphanumeric() || more.contains(&byte))

@@ -1,5 +1,5 @@
-//! `countersign install`: makes an agent call our hook before it acts, by editing the agent's own configuration. Everything else
-//! in those files stays as it is.
+//! `countersign install`: makes an agent call our hook before it acts, by editing the agent's own
+//! configuration. Everything else in those files stays as it is.
 
 mod guard;
 mod show;
@@ -66,13 +66,16 @@ pub struct InstallArgs {
     /// Print JSON, for programs.
     #[arg(long)]
     json: bool,
-    /// The profile that the hook uses; otherwise it follows `COUNTERSIGN_PROFILE`, or uses `default`.
+    /// The profile that the hook uses; otherwise it follows `COUNTERSIGN_PROFILE`, or uses
+    /// `default`.
     #[arg(long, value_name = "NAME", conflicts_with = "remove")]
     profile: Option<String>,
-    /// The guard that the hook asks through: the user that it runs as, and its socket. See `countersign guard`.
+    /// The guard that the hook asks through: the user that it runs as, and its socket. See
+    /// `countersign guard`.
     #[arg(long, value_name = "USER:SOCKET", conflicts_with_all = ["remove", "profile"])]
     guard: Option<GuardAddress>,
-    /// Set up a guard for the agents of this user, and have the hook ask through it. Needs root and systemd.
+    /// Set up a guard for the agents of this user, and have the hook ask through it. Needs root and
+    /// systemd.
     #[arg(long, value_name = "NAME", requires = "managed", conflicts_with_all = ["remove", "profile", "guard"])]
     guard_for: Option<String>,
     /// Where the files of the system are.

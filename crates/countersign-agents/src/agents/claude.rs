@@ -4,16 +4,16 @@ use std::path::PathBuf;
 
 use serde_json::json;
 
-use super::shared::{hook_specific_denial, hook_specific_permission};
+use super::shared::{hook_specific_denial, hook_specific_permission, read_event};
 use crate::definition::{
     AgentDefinition, ENVIRONMENT, KnownHole, MovedDirectory, OTHER_HOOKS, SWITCHED_OFF,
 };
-use crate::event::{CellChange, HookEvent, ToolAction};
+use crate::event::{CellChange, ToolAction};
 use crate::install::hooks::{BlockMember, HookForm, RequiredSetting, SettingNeed};
 use crate::install::inspect::{AgentConfiguration, disables_hooks};
 use crate::install::places::{InstallPlaces, InstallScope};
 use crate::install::shell::SESSION_SECONDS;
-use crate::members::{EventMembers, EventTable, ReadProblem, ToolTable, call, common, mcp};
+use crate::members::{EventMembers, EventTable, ReadProblem, ToolTable, mcp};
 
 pub static CLAUDE: AgentDefinition = AgentDefinition {
     name: "claude",
@@ -21,7 +21,7 @@ pub static CLAUDE: AgentDefinition = AgentDefinition {
     programs: &["claude"],
     measured: Some("2.1.325"),
 
-    read,
+    read: |members| read_event(members, &EVENTS, action),
     deletes_line_ends: true,
     takes_context: true,
     denial: hook_specific_denial,
@@ -112,16 +112,6 @@ const EVENTS: EventTable = EventTable {
         Notification PostToolUse PostToolUseFailure PreCompact Stop SubagentStart SubagentStop
     ",
 };
-
-fn read(members: EventMembers) -> Result<HookEvent, ReadProblem> {
-    common(members, |name, members| match name {
-        "PreToolUse" => {
-            let tool = members.text("tool_name")?;
-            call(tool, members.object("tool_input")?, action)
-        }
-        name => EVENTS.kind(name),
-    })
-}
 
 fn action(tool: &str, input: &mut EventMembers) -> Result<ToolAction, ReadProblem> {
     Ok(match tool {

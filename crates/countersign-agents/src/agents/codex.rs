@@ -1,5 +1,5 @@
-//! Codex CLI: `hooks.json`, its trust in `config.toml`, and `requirements.toml` for everybody. It reads files with commands, so few
-//! of its tools only read.
+//! Codex CLI: `hooks.json`, its trust in `config.toml`, and `requirements.toml` for everybody. It
+//! reads files with commands, so few of its tools only read.
 
 mod document;
 mod managed;
@@ -10,17 +10,17 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use toml_edit::{DocumentMut, Item};
 
-use super::shared::{hook_specific_denial, hook_specific_permission};
+use super::shared::{hook_specific_denial, hook_specific_permission, read_event};
 use crate::definition::{
     AgentDefinition, KnownHole, MovedDirectory, OTHER_HOOKS, SHELL_KILLED, SUSPENDED, SWITCHED_OFF,
 };
-use crate::event::{HookEvent, ToolAction};
+use crate::event::ToolAction;
 use crate::install::file::{self, FileChange, InstallRefusal};
 use crate::install::hooks::{HookForm, InstallRequest};
 use crate::install::inspect::{AgentConfiguration, SettingsFile};
 use crate::install::places::{InstallPlaces, InstallScope, variable};
 use crate::install::shell::SESSION_SECONDS;
-use crate::members::{EventMembers, EventTable, ReadProblem, ToolTable, call, common, mcp};
+use crate::members::{EventMembers, EventTable, ReadProblem, ToolTable, mcp};
 
 /// Codex shortens it to this, and its trust is in the shortened form.
 const SESSION_END_SECONDS: u64 = 3;
@@ -31,7 +31,7 @@ pub static CODEX: AgentDefinition = AgentDefinition {
     programs: &["codex"],
     measured: Some("0.166.0"),
 
-    read,
+    read: |members| read_event(members, &EVENTS, action),
     deletes_line_ends: false,
     takes_context: true,
     denial: hook_specific_denial,
@@ -105,16 +105,6 @@ const EVENTS: EventTable = EventTable {
     turn_end: "Interrupt Stop",
     other: "PostCompact PostToolUse PreCompact SubagentStart SubagentStop",
 };
-
-fn read(members: EventMembers) -> Result<HookEvent, ReadProblem> {
-    common(members, |name, members| match name {
-        "PreToolUse" => {
-            let tool = members.text("tool_name")?;
-            call(tool, members.object("tool_input")?, action)
-        }
-        name => EVENTS.kind(name),
-    })
-}
 
 fn action(tool: &str, input: &mut EventMembers) -> Result<ToolAction, ReadProblem> {
     Ok(match tool {

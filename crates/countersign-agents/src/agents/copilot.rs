@@ -1,5 +1,5 @@
-//! Copilot CLI: a file of our own in a directory of hooks. The policy of the system has the same form. The events have no name: the
-//! members show which one it is.
+//! Copilot CLI: a file of our own in a directory of hooks. The policy of the system has the same
+//! form. The events have no name: the members show which one it is.
 
 use std::path::PathBuf;
 
@@ -77,8 +77,8 @@ static FORM: HookForm = HookForm {
     setting: Some(VERSION_1),
 };
 
-/// The calls that a subagent makes reach the hook one by one. The tools of MCP servers, whose names have the server's before a dash,
-/// could do anything.
+/// The calls that a subagent makes reach the hook one by one. The tools of MCP servers, whose names
+/// have the server's before a dash, could do anything.
 const TOOLS: ToolTable = ToolTable {
     reading: "
         fetch_copilot_cli_documentation glob grep list_agents list_bash read_agent read_bash rg view
@@ -95,7 +95,8 @@ const EVENTS: EventTable = EventTable {
     other: "agentStop errorOccurred postToolUse",
 };
 
-/// Members that only one event has, in the order in which they count: `sessionStart` may have a prompt too.
+/// Members that only one event has, in the order in which they count: `sessionStart` may have a
+/// prompt too.
 const MARKS: [(&str, &str); 9] = [
     ("toolResult", "postToolUse"),
     ("toolError", "postToolUse"),

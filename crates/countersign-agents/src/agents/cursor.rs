@@ -1,5 +1,6 @@
-//! Cursor: `hooks.json`. Its format is taken from its documentation; it was not tried with the program itself. Not all inputs of its
-//! tools are documented: an input of another form than expected is asked about whole.
+//! Cursor: `hooks.json`. Its format is taken from its documentation; it was not tried with the
+//! program itself. Not all inputs of its tools are documented: an input of another form than
+//! expected is asked about whole.
 
 use std::path::PathBuf;
 

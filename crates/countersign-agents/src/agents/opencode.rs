@@ -1,4 +1,5 @@
-//! opencode: a plugin of our own, since it has no hooks that run a command. So the form of the events is our own too.
+//! opencode: a plugin of our own, since it has no hooks that run a command. So the form of the
+//! events is our own too.
 
 use std::path::{Path, PathBuf};
 
@@ -147,7 +148,8 @@ fn replacement(input: &mut EventMembers) -> Result<TextReplacement, ReadProblem>
     Ok(edit)
 }
 
-/// opencode loads every script in `plugin` and `plugins`. It has no place that withstands its own switches.
+/// opencode loads every script in `plugin` and `plugins`. It has no place that withstands its own
+/// switches.
 fn settings(places: &InstallPlaces, scope: InstallScope) -> Option<PathBuf> {
     let directory = match scope {
         InstallScope::User => places.own("XDG_CONFIG_HOME", ".config").join("opencode"),

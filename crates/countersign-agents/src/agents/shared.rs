@@ -1,8 +1,23 @@
-//! Answers in a form that Claude Code and Codex share.
+//! Events and answers in a form that Claude Code and Codex share.
 
 use serde_json::{Value, json};
 
-use crate::event::HookEvent;
+use crate::event::{HookEvent, ToolAction};
+use crate::members::{EventMembers, EventTable, ReadProblem, call, common};
+
+pub fn read_event(
+    members: EventMembers,
+    events: &EventTable,
+    action: fn(&str, &mut EventMembers) -> Result<ToolAction, ReadProblem>,
+) -> Result<HookEvent, ReadProblem> {
+    common(members, |name, members| match name {
+        "PreToolUse" => {
+            let tool = members.text("tool_name")?;
+            call(tool, members.object("tool_input")?, action)
+        }
+        name => events.kind(name),
+    })
+}
 
 pub fn hook_specific_denial(event: &str, reason: &str) -> Value {
     json!({ "hookSpecificOutput": {

@@ -1,8 +1,10 @@
-//! JSON that people edit by hand, changed by inserting and cutting text. The concrete syntax tree of `jsonc-parser` could not restore
-//! the original: it trims the space around a node that it removes.
+//! JSON that people edit by hand, changed by inserting and cutting text. The concrete syntax tree
+//! of `jsonc-parser` could not restore the original: it trims the space around a node that it
+//! removes.
 //!
-//! Three forms tell later whether a container was there before: one that `append` creates closes on a line of its own, or
-//! touches its only element on one line; one that was there and empty keeps the space that it had, behind the new element.
+//! Three forms tell later whether a container was there before: one that `append` creates closes on
+//! a line of its own, or touches its only element on one line; one that was there and empty keeps
+//! the space that it had, behind the new element.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -115,12 +117,14 @@ impl Document {
         format!("{}{}", self.byte_order_mark, self.text)
     }
 
-    /// Adds a member to the object at `path`, which is created if it is missing. It must not have the member.
+    /// Adds a member to the object at `path`, which is created if it is missing. It must not have
+    /// the member.
     pub fn insert(&mut self, path: &[&str], name: &str, value: &Fresh) -> Result<(), EditError> {
         self.add(path, Some(name), value)
     }
 
-    /// Adds an element to the list at `path`, at its end. The list and the objects around it are created if they are missing.
+    /// Adds an element to the list at `path`, at its end. The list and the objects around it are
+    /// created if they are missing.
     pub fn append(&mut self, path: &[&str], value: &Fresh) -> Result<(), EditError> {
         self.add(path, None, value)
     }
@@ -280,7 +284,8 @@ impl Document {
         })
     }
 
-    /// On several lines in the style of the document; the first one follows the text that is there already.
+    /// On several lines in the style of the document; the first one follows the text that is there
+    /// already.
     fn pretty(&self, fresh: &Fresh, indent: &str) -> String {
         let lines = fresh.pretty.lines().map(|line| {
             let rest = line.trim_start_matches(' ');

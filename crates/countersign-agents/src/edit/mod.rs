@@ -1,5 +1,6 @@
-//! Changes to files that belong to other programs. Pure: text in, text out. Everything else in them stays byte for byte, comments and
-//! order included, and `remove` takes out exactly what `append` put in.
+//! Changes to files that belong to other programs. Pure: text in, text out. Everything else in them
+//! stays byte for byte, comments and order included, and `remove` takes out exactly what `append`
+//! put in.
 
 pub mod json;
 mod scan;

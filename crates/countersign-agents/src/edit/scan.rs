@@ -1,6 +1,7 @@
 //! Space, lines and comments in a JSON text.
 
-/// If nothing but space is before `position` on its line: where the line break before it begins, and the space.
+/// If nothing but space is before `position` on its line: where the line break before it begins,
+/// and the space.
 pub(super) fn own_line(text: &str, position: usize) -> Option<(usize, &str)> {
     let newline = text[..position].rfind('\n')?;
     let indent = &text[newline + 1..position];

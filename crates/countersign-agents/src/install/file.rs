@@ -1,4 +1,5 @@
-//! Files of other programs on disk: read whole, replaced whole, and only if they are still what was read.
+//! Files of other programs on disk: read whole, replaced whole, and only if they are still what was
+//! read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};

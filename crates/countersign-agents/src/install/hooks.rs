@@ -1,4 +1,5 @@
-//! Our hooks in an agent's JSON settings: put in, brought up to date or taken out. Those of others stay.
+//! Our hooks in an agent's JSON settings: put in, brought up to date or taken out. Those of others
+//! stay.
 
 use std::path::PathBuf;
 

@@ -78,7 +78,8 @@ impl HookForm {
         Ok(())
     }
 
-    /// Of our entries for a call the best one counts. `further` finds a problem that only this agent knows.
+    /// Of our entries for a call the best one counts. `further` finds a problem that only this
+    /// agent knows.
     pub fn inspect_value(
         &self,
         file: &SettingsFile<String>,

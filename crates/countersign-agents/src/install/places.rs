@@ -1,4 +1,5 @@
-//! Directories below which agents look for their settings. Each agent's own variables count as they do for the agent.
+//! Directories below which agents look for their settings. Each agent's own variables count as they
+//! do for the agent.
 
 use std::path::{Path, PathBuf};
 

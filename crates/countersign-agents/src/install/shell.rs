@@ -10,8 +10,9 @@ use serde_json::Value;
 pub const HOOK_TIMEOUT: &str = "9m";
 /// When a hook that hangs is killed: after its own deadline, and before the agent gives up.
 const KILL_SECONDS: u64 = 570;
-/// Agents are told to wait for a decision for this time. Some run the call afterwards, even if the hook has denied it: an agent that
-/// was suspended looks at its clock first. So it is far longer than a suspension. The hook and its guard have limits of their own.
+/// Agents are told to wait for a decision for this time. Some run the call afterwards, even if the
+/// hook has denied it: an agent that was suspended looks at its clock first. So it is far longer
+/// than a suspension. The hook and its guard have limits of their own.
 pub const AGENT_SECONDS: u64 = 86_400;
 /// For events that nobody waits for.
 pub const SESSION_SECONDS: u64 = 10;
@@ -29,13 +30,14 @@ pub struct HookInvocation {
     pub limiter: Option<TimeoutCommand>,
 }
 
-/// `timeout` of this system, which not every system has. By its absolute path: a project may have something else of this name
-/// in `PATH`.
+/// `timeout` of this system, which not every system has. By its absolute path: a project may have
+/// something else of this name in `PATH`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TimeoutCommand(String);
 
 impl TimeoutCommand {
-    /// The first form that works. With `--foreground` the hook still gets Ctrl-C; some systems do not know it.
+    /// The first form that works. With `--foreground` the hook still gets Ctrl-C; some systems do
+    /// not know it.
     pub fn find() -> Option<Self> {
         let works = |form: &String| {
             let mut command = Command::new("/bin/sh");
@@ -77,7 +79,8 @@ impl HookInvocation {
         format!("{program} {}", self.words_with(is_call, quoted).join(" "))
     }
 
-    /// For a call: every failure of the hook ends as a denial. It goes through `sh`, since an agent may use any shell of the user's.
+    /// For a call: every failure of the hook ends as a denial. It goes through `sh`, since an agent
+    /// may use any shell of the user's.
     pub fn guarded(&self) -> String {
         let limit = (self.limiter.as_ref()).map(|limiter| format!("{} {KILL_SECONDS} ", limiter.0));
         format!(
@@ -160,8 +163,8 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
     seconds.map(Duration::from_secs).ok_or_else(expected)
 }
 
-/// Splits a command at spaces, and takes quotes away. That is enough for commands that we write ourselves, and to tell that others
-/// are not ours.
+/// Splits a command at spaces, and takes quotes away. That is enough for commands that we write
+/// ourselves, and to tell that others are not ours.
 fn words(command: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = None::<String>;

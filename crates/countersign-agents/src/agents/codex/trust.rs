@@ -100,7 +100,8 @@ fn snake_case(event: &str) -> String {
     text
 }
 
-/// Puts trust where our hooks are after the change of `hooks`, and takes it away from where they were.
+/// Puts trust where our hooks are after the change of `hooks`, and takes it away from where they
+/// were.
 pub fn plan(
     form: &HookForm,
     hooks: &FileChange,
@@ -138,7 +139,8 @@ pub fn plan(
     })
 }
 
-/// The beginnings of the keys of others' groups that are at another place now, because ours before them are gone.
+/// The beginnings of the keys of others' groups that are at another place now, because ours before
+/// them are gone.
 fn moved(form: &HookForm, path: &Path, old: &Value, new: &Value) -> Vec<(String, String)> {
     let others = |settings: &Value, event: &str| -> Vec<usize> {
         let ours = form.find(settings).into_iter();
@@ -157,7 +159,8 @@ fn moved(form: &HookForm, path: &Path, old: &Value, new: &Value) -> Vec<(String,
     moved
 }
 
-/// Without a line break at the end of the file, there is no empty line before ours: so the original can be restored.
+/// Without a line break at the end of the file, there is no empty line before ours: so the original
+/// can be restored.
 fn block(hook: &TrustedHook, newline: &str) -> String {
     let (key, hash) = (Value::from(hook.key.as_str()), &hook.hash);
     format!("[hooks.state.{key}]{newline}trusted_hash = \"{hash}\"{newline}")
