@@ -1,6 +1,6 @@
 //! JSON that people edit by hand, changed by inserting and cutting text. The concrete syntax tree
-//! of `jsonc-parser` could not restore the original: it trims the space around a node that it
-//! removes.
+//! of `jsonc-parser` cannot restore the original: an insertion trims blank lines of the container,
+//! and a removal takes the space and the comments before the node with it.
 //!
 //! Three forms tell later whether a container was there before: one that `append` creates closes on
 //! a line of its own, or touches its only element on one line; one that was there and empty keeps
