@@ -6,9 +6,8 @@
 //! |---|---|
 //! | [`protocol`] | the crate `countersign-protocol`: pure types and rules: strict JSON, canonical form, signatures, envelopes, the state machine, the error table |
 //! | [`e2e`] | the crate `countersign-e2e`: pure end-to-end cryptography of the clients: bundles, pairing, devices, encryption, signed decisions |
-//! | [`agent`] | pure: what agents' hooks say, the policy, what an approver is shown of it, answers |
+//! | [`agent`] | the crate `countersign-agents`: one file per agent, its hook, settings and known holes; the policy, what an approver is shown |
 //! | [`client`] | the crate `countersign-client`, both clients: calls to any node, profiles, the enforcer, the approver |
-//! | [`edit`] | pure changes to configuration files of other programs, which keep everything else in them |
 //! | [`gateway`] | the use cases by subject: exchanges, channels, presence, pairings, prompts, sessions, platform, authentication |
 //! | [`store`] | all SQL, by the same subjects: guarded statements that report facts, batching, the pools, the schema |
 //! | [`wake`] | wakes whoever waits: waiters on this node, notifications between nodes, and a fallback poll |
@@ -39,15 +38,14 @@
 
 #![forbid(unsafe_code)]
 
+pub use countersign_agents as agent;
 pub use countersign_client as client;
 pub use countersign_e2e as e2e;
 pub use countersign_protocol as protocol;
 pub use countersign_protocol::{clock, jitter};
 
-pub mod agent;
 pub mod app;
 pub mod config;
-pub mod edit;
 pub mod gateway;
 pub mod http;
 pub mod outbound;

@@ -1,7 +1,7 @@
 //! Edits of files that belong to others: what was put in comes out again, and everything else stays
 //! as it was.
 
-use countersign::edit::json::{Document, Fresh, Left, Step};
+use countersign::agent::edit::json::{Document, Fresh, Left, Step};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

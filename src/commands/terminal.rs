@@ -6,6 +6,7 @@ use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use anyhow::Context as _;
+pub use countersign::agent::parse_duration;
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 
@@ -166,22 +167,4 @@ pub fn qr_code(text: &str) -> anyhow::Result<String> {
 pub fn minutes(time: Duration) -> String {
     let seconds = time.as_secs();
     format!("{}:{:02}", seconds / 60, seconds % 60)
-}
-
-/// A time such as `90s`, `10m`, `8h` or `7d`.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let expected =
-        || "expected a number with s, m, h or d, such as 90s or 10m, and at most 366d".to_owned();
-    let unit = text.chars().last().ok_or_else(expected)?;
-    let seconds = match unit {
-        's' => 1,
-        'm' => 60,
-        'h' => 3_600,
-        'd' => 86_400,
-        _ => return Err(expected()),
-    };
-    let number: u64 = (text[..text.len() - 1].parse()).map_err(|_| expected())?;
-    let seconds = number.checked_mul(seconds).filter(|seconds| *seconds > 0);
-    let seconds = seconds.filter(|seconds| *seconds <= 366 * 86_400);
-    seconds.map(Duration::from_secs).ok_or_else(expected)
 }

@@ -5,21 +5,21 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use countersign::agent::Agent;
+use countersign::agent::install::inspect::AgentConfiguration;
+use countersign::agent::install::places::{InstallPlaces, InstallScope};
+use countersign::agent::install::shell::guard_of;
 use countersign::client::visible;
 use tokio::process::Command;
 
-use super::config::{self, AgentConfiguration};
-use super::{canary, holes, switches};
+use super::canary;
 use crate::commands::findings::FindingReport;
 use crate::commands::guard::GuardAddress;
-use crate::commands::install::place::{InstallPlaces, InstallScope};
-use crate::commands::install::shell::guard_of;
 
 const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Whether there is anything of it on this machine.
 pub fn is_here(agent: Agent, places: &InstallPlaces) -> bool {
-    let configuration = config::read(agent, places);
+    let configuration = agent.definition().configuration(places);
     program(agent).is_some()
         || !configuration.installed.is_empty()
         || !configuration.malformed.is_empty()
@@ -32,7 +32,7 @@ pub async fn check(
     report: &mut FindingReport,
 ) {
     version(agent, report).await;
-    let configuration = config::read(agent, places);
+    let configuration = agent.definition().configuration(places);
     for problem in &configuration.malformed {
         report.fail(
             format!("{agent} settings"),
@@ -44,7 +44,7 @@ pub async fn check(
     for found in &configuration.installed {
         check_guard(agent, &found.command, guard, report);
     }
-    let off = switches::found(agent, places, &configuration);
+    let off = (agent.definition().switches)(places, &configuration);
     for switch in &off {
         report.fail(
             format!("{agent} switches"),
@@ -66,14 +66,10 @@ pub async fn check(
             canary::check(agent, &found.command, places, report).await;
         }
     }
-    let managed =
-        (configuration.installed.iter()).any(|found| found.scope == InstallScope::Managed);
+    let holes = (agent.definition()).open_holes(configuration.is_managed());
     report.warn(
         format!("{agent} holes"),
-        format!(
-            "known to remain open: {}",
-            holes::known(agent, managed).join("; ")
-        ),
+        format!("known to remain open: {}", holes.join("; ")),
         format!("the guide docs/agents/{agent}.md of Countersign says what they mean"),
     );
 }
@@ -117,11 +113,9 @@ fn installed(agent: Agent, configuration: &AgentConfiguration, report: &mut Find
             remedy,
         );
     }
-    // Claude and Codex run nothing else beside managed hooks.
-    let alone = matches!(agent, Agent::Claude | Agent::Codex)
-        && (configuration.installed.iter()).any(|found| found.scope == InstallScope::Managed);
+    let is_alone = agent.definition().runs_managed_alone && configuration.is_managed();
     let places = configuration.installed.len();
-    if places > 1 && !alone {
+    if places > 1 && !is_alone {
         report.warn(
             check.clone(),
             format!("installed in {places} places, so every call is asked about {places} times"),
@@ -148,12 +142,9 @@ fn installed(agent: Agent, configuration: &AgentConfiguration, report: &mut Find
 fn program(agent: Agent) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     let directories: Vec<_> = std::env::split_paths(&path).collect();
-    let names = holes::programs(agent).iter();
-    let mut candidates = names.flat_map(|name| {
-        directories
-            .iter()
-            .map(move |directory| directory.join(name))
-    });
+    let names = agent.definition().programs.iter();
+    let mut candidates =
+        names.flat_map(|name| directories.iter().map(move |place| place.join(name)));
     candidates.find(|path| path.is_file())
 }
 
@@ -168,40 +159,28 @@ async fn version(agent: Agent, report: &mut FindingReport) {
         );
     };
     let shown = program.display();
-    // Of its own output nothing may reach ours.
+    // Nothing of its own output may reach ours.
     let mut command = Command::new(&program);
-    command
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .kill_on_drop(true);
+    command.arg("--version").kill_on_drop(true);
+    command.stdin(Stdio::null()).stderr(Stdio::null());
     let output = match tokio::time::timeout(VERSION_TIMEOUT, command.output()).await {
         Ok(Ok(output)) => output,
         Ok(Err(error)) => {
-            return report.warn(
-                check,
-                format!("{shown} cannot be run: {error}"),
-                "install it again",
-            );
+            let message = format!("{shown} cannot be run: {error}");
+            return report.warn(check, message, "install it again");
         }
         Err(_) => {
-            return report.warn(
-                check,
-                format!("{shown} does not say its version"),
-                "try it by hand",
-            );
+            let message = format!("{shown} does not say its version");
+            return report.warn(check, message, "try it by hand");
         }
     };
     let text = String::from_utf8_lossy(&output.stdout);
     let version = version_in(&text);
     let shown_version = version.map_or_else(|| "of an unknown version".to_owned(), visible);
-    match holes::measured(agent) {
+    match agent.definition().measured {
         Some(measured) if version == Some(measured) => {
-            report.ok(
-                check,
-                format!("{shown} {shown_version}, which was measured"),
-            );
+            let message = format!("{shown} {shown_version}, which was measured");
+            report.ok(check, message);
         }
         Some(measured) => report.warn(
             check,

@@ -1,5 +1,5 @@
-//! The gateway, the clock, and the approvers with their devices. The gateway may be hostile: nothing that it says is trusted
-//! here or printed as it came.
+//! The gateway, the clock, and the approvers with their devices. The gateway may be hostile:
+//! nothing that it says is trusted here or printed as it came.
 
 use std::time::Duration;
 
@@ -50,28 +50,23 @@ pub async fn check(file: &ProfileFile, report: &mut FindingReport) {
 
 /// Whether the gateway takes the credential.
 fn judge(url: &str, answer: &GatewayAnswer, report: &mut FindingReport) -> bool {
-    match answer.status {
+    let (problem, remedy) = match answer.status {
         200 | 404 => {
             report.ok("gateway", format!("{url} takes the credential"));
-            true
+            return true;
         }
-        401 | 403 => {
-            report.fail(
-                "gateway",
-                format!("{url} does not take the credential (status {})", answer.status),
-                "it was revoked or has expired: join with a new invitation, countersign join --replace LINK",
-            );
-            false
-        }
-        status => {
-            report.fail(
-                "gateway",
-                format!("{url} gave an answer that makes no sense (status {status})"),
-                "check that gateway.urls in the profile names a gateway, and that it is healthy",
-            );
-            false
-        }
-    }
+        401 | 403 => (
+            "does not take the credential",
+            "it was revoked or has expired: join with a new invitation, countersign join --replace LINK",
+        ),
+        _ => (
+            "gave an answer that makes no sense",
+            "check that gateway.urls in the profile names a gateway, and that it is healthy",
+        ),
+    };
+    let message = format!("{url} {problem} (status {})", answer.status);
+    report.fail("gateway", message, remedy);
+    false
 }
 
 fn compare(answer: &GatewayAnswer, now: OffsetDateTime, report: &mut FindingReport) {

@@ -1,14 +1,15 @@
-//! The guard that hooks ask through: whether it answers, and whether an agent of this user could take its place.
+//! The guard that hooks ask through: whether it answers, and whether an agent of this user could
+//! take its place.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
+use countersign::agent::OwnPolicy;
 use countersign::client::profile::ProfileFile;
 use nix::unistd::{AccessFlags, Uid, access};
 
 use crate::commands::findings::FindingReport;
 use crate::commands::guard::GuardAddress;
-use crate::commands::hook::files::OwnPolicy;
 
 const CHECK: &str = "guard";
 

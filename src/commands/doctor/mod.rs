@@ -1,28 +1,25 @@
-//! `countersign doctor`: whether agents really ask here. It looks at everything between an agent and an approver, changes
-//! nothing in the agents' files, and ends with a canary: a call that must be denied.
+//! `countersign doctor`: whether agents really ask here. It looks at everything between an agent
+//! and an approver, changes nothing in the agents' files, and ends with a canary: a call that must
+//! be denied.
 
 mod agent;
 mod canary;
-mod config;
 mod gateway;
 mod guard;
-mod holes;
 mod policy;
 mod profile;
-mod switches;
 
 use std::path::PathBuf;
 
 use clap::Args;
-use countersign::agent::Agent;
+use countersign::agent::{Agent, own_policy};
 use countersign::client::visible;
 
 use super::client_options::ClientOptions;
 use super::exit_action::{ExitAction, FAILURE};
 use super::findings::{FindingReport, FindingStatus};
 use super::guard::GuardAddress;
-use super::hook::files::own_policy;
-use super::install::place::InstallPlaces;
+use super::install::install_places;
 use super::output::{print_json, print_line};
 use super::terminal::{Colour, output_has_colour, paint};
 
@@ -49,7 +46,7 @@ pub struct DoctorArgs {
 
 pub async fn run(args: DoctorArgs) -> anyhow::Result<ExitAction> {
     let mut report = FindingReport::default();
-    let places = InstallPlaces::here(args.system_root.as_deref())?;
+    let places = install_places(args.system_root.as_deref())?;
     let file = args.options.file()?;
     let own_policy = if let Some(address) = &args.guard {
         guard::check(address, &file, &mut report).await
@@ -90,14 +87,12 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<ExitAction> {
     })
 }
 
-/// One row for each check: what was checked, the result, what was found, and what to do.
+/// One row for each check: its name, the result, the finding, and what to do.
 fn print_table(report: &FindingReport) -> anyhow::Result<()> {
     let colour = output_has_colour();
-    let width = report
-        .findings()
-        .iter()
-        .map(|finding| finding.check.chars().count());
-    let width = width.max().unwrap_or_default();
+    let widths = report.findings().iter();
+    let widths = widths.map(|finding| finding.check.chars().count());
+    let width = widths.max().unwrap_or_default();
     for finding in report.findings() {
         let status = format!("{:<7}", finding.status.as_str());
         let status = match finding.status {
@@ -106,11 +101,8 @@ fn print_table(report: &FindingReport) -> anyhow::Result<()> {
             FindingStatus::Failed => paint(colour, Colour::Red, &status),
         };
         // It may repeat what a gateway or a file says.
-        print_line(&format!(
-            "{:<width$}  {status}  {}",
-            finding.check,
-            visible(&finding.message)
-        ))?;
+        let message = visible(&finding.message);
+        print_line(&format!("{:<width$}  {status}  {message}", finding.check))?;
         if let Some(remedy) = &finding.remedy {
             print_line(&format!("{:<width$}           → {}", "", visible(remedy)))?;
         }

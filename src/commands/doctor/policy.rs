@@ -1,9 +1,10 @@
-//! The policy of this user and the files of the project in which `doctor` runs: whether they can be read, and how much passes.
+//! The policy of this user and the files of the project in which `doctor` runs: whether they can be
+//! read, and how much passes.
 
+use countersign::agent::{self, OwnPolicy};
 use countersign::client::profile::ProfileFile;
 
 use crate::commands::findings::FindingReport;
-use crate::commands::hook::files::{self, OwnPolicy};
 
 const CHECK: &str = "policy";
 
@@ -14,8 +15,8 @@ pub fn check(
 ) {
     let directory = std::env::current_dir().unwrap_or_default();
     let directory = directory.display().to_string();
-    let places = files::places(&directory, file);
-    let policy = places.and_then(|places| files::policy(&places, &own_policy?));
+    let places = agent::work_directories(&directory, file);
+    let policy = places.and_then(|places| agent::policy(&places, &own_policy?));
     let policy = match policy {
         Ok(policy) => policy,
         Err(problem) => {

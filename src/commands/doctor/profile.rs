@@ -7,37 +7,35 @@ use crate::commands::findings::{FindingReport, FindingStatus};
 /// Whether there is an enforcer to go on with.
 pub fn check(file: &ProfileFile, report: &mut FindingReport) -> bool {
     let path = file.path().display();
-    match file.load() {
-        Ok(profile) => {
-            if let Some(enforcer) = profile.enforcer {
-                let message = format!(
-                    "{path}: enforcer {}, readable by its owner only",
-                    enforcer.id
-                );
-                report.ok("profile", message);
-                report.warn(
-                    "same user",
-                    "an agent of this user can edit this profile, name its own gateway and approver, and approve its own requests",
-                    "run a guard as another user: countersign guard --help",
-                );
-                return true;
-            }
-            report.fail(
-                "profile",
-                format!("{path} has no enforcer, so every call is denied"),
-                "join with an invitation for one: countersign join LINK",
-            );
-            false
-        }
+    let profile = match file.load() {
+        Ok(profile) => profile,
         // The message says what to do.
         Err(error) => {
             report.add("profile", FindingStatus::Failed, error.to_string(), None);
-            false
+            return false;
         }
-    }
+    };
+    let Some(enforcer) = profile.enforcer else {
+        report.fail(
+            "profile",
+            format!("{path} has no enforcer, so every call is denied"),
+            "join with an invitation for one: countersign join LINK",
+        );
+        return false;
+    };
+    let id = enforcer.id;
+    let message = format!("{path}: enforcer {id}, readable by its owner only");
+    report.ok("profile", message);
+    report.warn(
+        "same user",
+        "an agent of this user can edit this profile, name its own gateway and approver, and approve its own requests",
+        "run a guard as another user: countersign guard --help",
+    );
+    true
 }
 
-/// Whoever can read an approver's keys can approve. An agent runs as the user who runs this.
+/// Every process that can read an approver's keys can approve. An agent runs as the user who runs
+/// this.
 pub fn approvers(file: &ProfileFile, report: &mut FindingReport) {
     let directory = file.path().parent().and_then(|path| path.read_dir().ok());
     let files = directory.into_iter().flatten().flatten();

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::ValueEnum;
+use countersign::agent::repository_root;
 use countersign::client::enforcer::ApprovalRequest;
 use serde_json::{Map, Value, json};
 
@@ -106,14 +107,6 @@ fn payload(kind: ContentKind, text: String, directory: &Path) -> Map<String, Val
     members
         .map(|(name, value)| (name.to_owned(), value))
         .collect()
-}
-
-/// The directory that the repository around `directory` begins in, or `directory` itself.
-pub fn repository_root(directory: &Path) -> &Path {
-    let mut around = directory.ancestors();
-    around
-        .find(|place| place.join(".git").exists())
-        .unwrap_or(directory)
 }
 
 /// Machine and directory, up to the directory that a repository begins in.

@@ -12,7 +12,6 @@ use super::exit_action::ExitAction;
 
 pub use self::content::{
     ContentKind, ContentOptions, MAX_CONTENT_BYTES, RequestContent, repository_name,
-    repository_root,
 };
 pub use self::grants::describe;
 pub use self::pair::{PairArgs, pair, pairings, unpair};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use countersign::agent::own_policy;
 use countersign::client::profile::ProfileFile;
 use nix::unistd::Uid;
 use tokio::io::BufReader;
@@ -20,7 +21,6 @@ use tokio_util::task::TaskTracker;
 
 use super::answer::{INTERRUPTED, answer};
 use super::message::{AskCall, ChangeReport, GuardCall, GuardReply, read, write};
-use crate::commands::hook::files::own_policy;
 use crate::commands::hook::report::observe;
 
 /// Connections at once. Another one waits.

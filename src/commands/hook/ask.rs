@@ -4,25 +4,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use countersign::agent::{Agent, HookEvent, HookOutput, HookVerdict, ToolAction, takes_context};
+use countersign::agent::{
+    Agent, HookEvent, HookOutput, HookVerdict, OwnPolicy, PreparedCall, PreparedRequest,
+    ToolAction, own_policy, prepare, takes_context,
+};
 use countersign::client::profile::ProfileFile;
 use serde_json::Map;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::files::{self, OwnPolicy};
-use super::prepare::{PreparedCall, PreparedRequest, prepare};
 use crate::commands::enforcer::repository_name;
 use crate::commands::guard::{
     AgentSession, AskCall, AskOutcome, AskReply, GuardAddress, INTERRUPTED, answer,
 };
 
-/// Files are read in this time, or the answer is no: a disk that is away may keep a program waiting for ever.
+/// A disk that is away may keep a program waiting for ever. Then the answer is no.
 const FILES_TIMEOUT: Duration = Duration::from_secs(20);
 
 pub struct HookRequest<'a> {
     pub agent: Agent,
-    /// Whatever the policy says.
+    /// Regardless of the policy.
     pub every_call: bool,
     pub file: ProfileFile,
     /// The guard that has the policy and asks, if there is one.
@@ -31,7 +32,7 @@ pub struct HookRequest<'a> {
     pub stop: &'a CancellationToken,
 }
 
-/// A call that was let pass, or not, and what else the model should hear.
+/// The verdict about a call, and further words for the model.
 struct HookAnswer {
     verdict: HookVerdict,
     context: Option<String>,
@@ -50,7 +51,8 @@ pub fn agent_session(agent: Agent, event: &HookEvent) -> Option<AgentSession> {
 impl HookRequest<'_> {
     pub async fn answer(&self, event: HookEvent) -> HookOutput {
         let event = Arc::new(event);
-        let answered = self.decide(&event).await.unwrap_or_else(HookAnswer::denied);
+        let decided = self.decide(&event).await;
+        let answered = decided.unwrap_or_else(|reason| HookVerdict::Denied(reason).into());
         let context = answered.context.as_deref();
         let mut output = HookOutput::of(self.agent, &event, &answered.verdict, context);
         if let Some(remark) = answered.remark {
@@ -71,10 +73,10 @@ impl HookRequest<'_> {
                 }
             } else {
                 let file = file.clone();
-                in_background(move || files::own_policy(&file)).await??
+                in_background(move || own_policy(&file)).await??
             };
             let work = move || prepare(agent, &known, &file, &policy, every_call);
-            in_background(work).await
+            in_background(work).await?
         };
         let prepared = tokio::select! {
             prepared = preparing => prepared?,
@@ -82,7 +84,6 @@ impl HookRequest<'_> {
         };
         let ask = match prepared {
             PreparedCall::NotAsked => return Ok(HookVerdict::NotAsked.into()),
-            PreparedCall::Denied(reason) => return Err(reason),
             PreparedCall::Ask(ask) => Arc::new(*ask),
         };
         let reply = self.ask(event, &ask).await?;
@@ -127,12 +128,6 @@ impl HookRequest<'_> {
     }
 }
 
-impl HookAnswer {
-    fn denied(reason: String) -> Self {
-        HookVerdict::Denied(reason).into()
-    }
-}
-
 impl From<HookVerdict> for HookAnswer {
     fn from(verdict: HookVerdict) -> Self {
         Self {
@@ -163,7 +158,8 @@ impl From<AskReply> for HookAnswer {
     }
 }
 
-/// Where the call works, and whether links were followed to get there: `..` and links can lead out of a repository.
+/// Where the call works, and whether links were followed to get there: `..` and links can lead out
+/// of a repository.
 fn call_directory(event: &HookEvent) -> (PathBuf, bool) {
     let agents = event.directory.as_deref().unwrap_or_default();
     let directory = match event.call().map(|call| &call.action) {

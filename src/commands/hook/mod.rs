@@ -1,9 +1,7 @@
-//! `hook`: called by an agent before it acts. Whatever goes wrong here, the agent is told no: it never ends in a way that an
-//! agent takes for permission.
+//! `hook`: called by an agent before it acts. Every failure here is a denial: it never ends in a
+//! way that an agent takes for permission.
 
 mod ask;
-pub mod files;
-mod prepare;
 pub mod report;
 mod turn;
 
@@ -12,9 +10,8 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use countersign::agent::guarded;
 use countersign::agent::{
-    Agent, BLOCK, EventKind, HookEvent, HookOutput, HookVerdict, MAX_INPUT_BYTES,
+    Agent, BLOCK, EventKind, HookEvent, HookOutput, HookVerdict, MAX_INPUT_BYTES, guarded,
 };
 use countersign::client::profile::ProfileFile;
 use countersign::client::visible_lines;
@@ -52,13 +49,15 @@ pub struct HookArgs {
         value_name = "NAME"
     )]
     profile: String,
-    /// How long to wait for a decision; then the answer is no. It must be shorter than the time that the agent gives a hook.
+    /// How long to wait for a decision; then the answer is no. It must be shorter than the time
+    /// that the agent gives a hook.
     #[arg(long, default_value = "9m", value_parser = parse_duration)]
     timeout: Duration,
     /// Ask about every call, also about those that the policy lets pass.
     #[arg(long)]
     every_call: bool,
-    /// The guard to ask through: the user that it runs as, and its socket. The profile and the policy are those of the guard.
+    /// The guard to ask through: the user that it runs as, and its socket. The profile and the
+    /// policy are those of the guard.
     #[arg(long, value_name = "USER:SOCKET")]
     guard: Option<GuardAddress>,
 }
@@ -94,7 +93,8 @@ async fn gate(args: &HookArgs) -> HookOutput {
         }
         Err(_) => HookOutput::of(agent, &event, &HookVerdict::NotAsked, None),
     };
-    // Whoever ends this program does not wait for its answer, or wants none that permits anything.
+    // A caller that ends this program does not wait for its answer, or wants none that permits
+    // anything.
     if stop.is_cancelled() && event.call().is_some() && output.status == 0 {
         return HookOutput::denied(agent, Some(&event), INTERRUPTED);
     }
@@ -125,7 +125,8 @@ async fn answer(
     if let (EventKind::TurnEnd, Some(mark)) = (&event.kind, mark)
         && let Err(error) = mark.set()
     {
-        // The waiting hooks do not learn it, so a person may approve without effect. The agent continues.
+        // The waiting hooks do not learn it, so a person may approve without effect. The agent
+        // continues.
         let problem = format!(
             "countersign: cannot record the end of the turn: {error}; its requests stay in the inbox"
         );
@@ -165,7 +166,7 @@ async fn input() -> Result<Vec<u8>, String> {
     }
 }
 
-/// Writes everything in one go. What cannot be written must not be taken for permission.
+/// Writes everything in one go. An answer that cannot be written must not be taken for permission.
 fn print(output: &HookOutput) -> u8 {
     let mut status = output.status;
     let mut remarks = output.stderr.clone();

@@ -1,5 +1,5 @@
-//! What people are told of an agent's session, and what they have to tell it. Nothing is decided here, nothing waits long for
-//! it, and a report that is lost is not sent again.
+//! Reports about an agent's session to people, and their messages to it. Nothing is decided here,
+//! nothing waits long for it, and a report that is lost is not sent again.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub fn session_of(enforcer: &Enforcer, session: &AgentSession) -> Option<Session
     enforcer.session(&session.agent, &session.id).ok()
 }
 
-/// Reports an event that is no call. What it returns is for the model.
+/// Reports an event that is no call. Returns a text for the model.
 pub async fn observe(
     session: &AgentSession,
     event: ObservedEvent,
@@ -36,17 +36,13 @@ pub async fn observe(
     let id = session_of(&enforcer, session)?;
     let deadline = Instant::now() + REPORT_TIMEOUT;
     let _unheard = match event {
-        ObservedEvent::Start => {
-            let host = title_of(session);
-            enforcer.start_session(&id, host, deadline).await
-        }
+        ObservedEvent::Start => (enforcer.start_session(&id, title_of(session), deadline)).await,
         ObservedEvent::Prompt => {
             let state = SessionState::Planning;
             enforcer.session_status(&id, state, deadline).await
         }
         ObservedEvent::End => {
-            let reason = EndReason::UserEnd;
-            let _unheard = enforcer.end_session(&id, reason, deadline).await;
+            let _unheard = (enforcer.end_session(&id, EndReason::UserEnd, deadline)).await;
             return None;
         }
     };
@@ -60,22 +56,17 @@ fn title_of(session: &AgentSession) -> &str {
     }
 }
 
-/// Says that an agent waits, until it does not wait any more. It has a connection of its own, so that asking never waits for it.
+/// Says that an agent waits, until it does not wait any more. It has a connection of its own, so
+/// that asking never waits for it.
 pub struct WaitingNotice {
-    decided: oneshot::Sender<WaitingEnd>,
+    /// Used if a person has answered, so the gateway can be reached.
+    answered: oneshot::Sender<()>,
     reporting: JoinHandle<Option<String>>,
-}
-
-/// How the waiting ended.
-enum WaitingEnd {
-    /// A person has answered, so the gateway can be reached.
-    Answered,
-    Not,
 }
 
 impl WaitingNotice {
     pub fn begin(session: AgentSession, file: ProfileFile) -> Self {
-        let (decided, until) = oneshot::channel();
+        let (answered, until) = oneshot::channel();
         let reporting = tokio::spawn(async move {
             let opening = move || Enforcer::open(&file, &Clock::system());
             let mut enforcer = tokio::task::spawn_blocking(opening).await.ok()?.ok()?;
@@ -83,30 +74,31 @@ impl WaitingNotice {
             let state = SessionState::WaitingApproval;
             let deadline = Instant::now() + REPORT_TIMEOUT;
             let _unheard = enforcer.session_status(&id, state, deadline).await;
-            let Ok(WaitingEnd::Answered) = until.await else {
-                return None;
-            };
+            until.await.ok()?;
             let deadline = Instant::now() + SETTLE_TIMEOUT;
             let state = SessionState::Executing;
             let _unheard = enforcer.session_status(&id, state, deadline).await;
             prompts(&mut enforcer, &session, &id, deadline).await
         });
-        Self { decided, reporting }
+        Self {
+            answered,
+            reporting,
+        }
     }
 
-    /// What people have to tell the agent.
+    /// Returns messages from people for the agent.
     pub async fn answered(self) -> Option<String> {
-        let _gone = self.decided.send(WaitingEnd::Answered);
+        let _gone = self.answered.send(());
         self.reporting.await.ok().flatten()
     }
 
     pub fn not_answered(self) {
-        let _gone = self.decided.send(WaitingEnd::Not);
         self.reporting.abort();
     }
 }
 
-/// Takes the prompts that wait for this session, as one text for the model; or rejects them if the agent has no way to take them.
+/// Takes the prompts that wait for this session, as one text for the model; or rejects them if the
+/// agent has no way to take them.
 async fn prompts(
     enforcer: &mut Enforcer,
     session: &AgentSession,

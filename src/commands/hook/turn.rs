@@ -1,5 +1,5 @@
-//! Detects that nobody waits for a hook's answer: the agent or its turn has ended. The hook then withdraws the request, so that nobody
-//! approves it without effect.
+//! Detects that nobody waits for a hook's answer: the agent or its turn has ended. The hook then
+//! withdraws the request, so that nobody approves it without effect.
 
 use std::fs;
 use std::io;
@@ -61,7 +61,8 @@ fn written_at(path: &Path) -> Option<SystemTime> {
 /// Looks whether anybody still waits for the answer.
 pub struct AgentWatch {
     mark: Option<TurnMark>,
-    /// A turn can go on after its end, if another hook of the agent wants it to: an older mark says nothing.
+    /// A turn can go on after its end, if another hook of the agent wants it to: an older mark says
+    /// nothing.
     before: Option<SystemTime>,
 }
 

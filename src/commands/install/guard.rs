@@ -1,15 +1,14 @@
-//! `--guard-for`: sets up a guard for one user of this machine. Every step is a command or a file that is shown first.
+//! `--guard-for`: sets up a guard for one user of this machine. Every step is a command or a file
+//! that is shown first.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use countersign::agent::install::file::{FileChange, InstallRefusal, read};
 use nix::unistd::User;
 
-use super::InstallRefusal;
-use super::file::{FileChange, read};
 use super::warnings::is_passing;
-use crate::commands::exit_action::{FAILURE, USAGE};
 use crate::commands::guard::{GuardAddress, USER_PLACEHOLDER};
 
 /// The system user that guards run as.
@@ -29,9 +28,9 @@ pub struct GuardSetup {
     pub program: PathBuf,
     pub address: GuardAddress,
     pub unit: FileChange,
-    /// Before and after the unit is written.
-    before: Vec<Vec<String>>,
-    after: Vec<Vec<String>>,
+    /// Commands before and after the unit is written. None of their words has a space.
+    before: Vec<String>,
+    after: Vec<String>,
     is_real: bool,
 }
 
@@ -40,24 +39,19 @@ impl GuardSetup {
     pub fn plan(user: &str, program: &Path, system: &Path) -> Result<Self, InstallRefusal> {
         if !system.join("run/systemd/system").exists() {
             let message = "this system does not run systemd; docs/agents/guard.md says how to run a guard without it";
-            return refuse(FAILURE, message.to_owned());
+            return Err(InstallRefusal::Failed(message.to_owned()));
         }
         check_user(user)?;
         let mut before = Vec::new();
         if User::from_name(GUARD_USER).ok().flatten().is_none() {
-            let place = ["--home-dir", GUARD_HOME, "--shell", "/usr/sbin/nologin"];
-            before.push(words(&[
-                &["useradd", "--system"],
-                &place[..],
-                &[GUARD_USER],
-            ]));
+            let place = format!("--home-dir {GUARD_HOME} --shell /usr/sbin/nologin");
+            before.push(format!("useradd --system {place} {GUARD_USER}"));
         }
         // The parent is root's, so that the guard's user cannot put a link where its directory is.
-        before.push(words(&[&["install", "-d", "-m", "755", GUARD_HOME]]));
-        let own = format!("{GUARD_HOME}/{user}");
-        before.push(words(&[&[
-            "install", "-d", "-o", GUARD_USER, "-m", "700", &own,
-        ]]));
+        before.push(format!("install -d -m 755 {GUARD_HOME}"));
+        before.push(format!(
+            "install -d -o {GUARD_USER} -m 700 {GUARD_HOME}/{user}"
+        ));
         let mut target = program.to_owned();
         let is_real = system == Path::new("/");
         if !stays_for_everybody(program) {
@@ -68,13 +62,13 @@ impl GuardSetup {
                     "others than root can write {}, so that a program there could be replaced; change its owner and its mode",
                     directory.display()
                 );
-                return refuse(FAILURE, message);
+                return Err(InstallRefusal::Failed(message));
             }
-            // This process, whatever its path leads to by now. Renamed into place, because it may run.
+            // The program of this process, even if its path leads elsewhere by now. Renamed into
+            // place, because it may run.
             let source = format!("/proc/{}/exe", std::process::id());
-            let new = format!("{UNIT_PROGRAM}.new");
-            before.push(words(&[&["install", "-m", "755", &source, &new]]));
-            before.push(words(&[&["mv", "-f", &new, UNIT_PROGRAM]]));
+            before.push(format!("install -m 755 {source} {UNIT_PROGRAM}.new"));
+            before.push(format!("mv -f {UNIT_PROGRAM}.new {UNIT_PROGRAM}"));
         }
         let path = system.join(UNIT_PATH);
         let unit = FileChange {
@@ -85,15 +79,13 @@ impl GuardSetup {
         };
         let instance = format!("countersign-guard@{user}.service");
         let after = vec![
-            words(&[&["systemctl", "daemon-reload"]]),
-            words(&[&["systemctl", "enable", &instance]]),
-            words(&[&["systemctl", "restart", &instance]]),
+            "systemctl daemon-reload".to_owned(),
+            format!("systemctl enable {instance}"),
+            format!("systemctl restart {instance}"),
         ];
         let address = format!("{GUARD_USER}:/run/countersign-guard/{USER_PLACEHOLDER}/socket");
-        let address = address.parse().map_err(|error: &str| InstallRefusal {
-            code: USAGE,
-            message: error.to_owned(),
-        })?;
+        let address = address.parse();
+        let address = address.map_err(|error: &str| InstallRefusal::Usage(error.to_owned()))?;
         Ok(Self {
             user: user.to_owned(),
             program: target,
@@ -107,21 +99,21 @@ impl GuardSetup {
 
     /// Everything that is run, in order.
     pub fn commands(&self) -> impl Iterator<Item = String> {
-        let all = self.before.iter().chain(&self.after);
-        all.map(|words| words.join(" "))
+        self.before.iter().chain(&self.after).cloned()
     }
 
-    /// Makes the user and its places, writes the unit and starts the guard. The guard starts again every second until it has a profile.
+    /// Makes the user and its places, writes the unit and starts the guard. The guard starts again
+    /// every second until it has a profile.
     pub fn carry_out(&self) -> Result<(), InstallRefusal> {
         if self.is_real && !nix::unistd::geteuid().is_root() {
             let message = "a guard runs as another user, so setting it up needs root: use sudo";
-            return refuse(FAILURE, message.to_owned());
+            return Err(InstallRefusal::Failed(message.to_owned()));
         }
-        self.before.iter().try_for_each(|words| self.run(words))?;
+        self.before.iter().try_for_each(|it| self.run(it))?;
         if self.unit.is_any() {
             self.unit.write()?;
         }
-        self.after.iter().try_for_each(|words| self.run(words))
+        self.after.iter().try_for_each(|it| self.run(it))
     }
 
     /// The steps that are left to a person, who has the invitation.
@@ -143,20 +135,18 @@ impl GuardSetup {
         )
     }
 
-    fn run(&self, words: &[String]) -> Result<(), InstallRefusal> {
-        let failed = |problem: &str| InstallRefusal {
-            code: FAILURE,
-            message: format!(
-                "{}: {problem}; the steps before it stay done",
-                words.join(" ")
-            ),
+    fn run(&self, command: &str) -> Result<(), InstallRefusal> {
+        let failed = |problem: &str| {
+            InstallRefusal::Failed(format!(
+                "{command}: {problem}; the steps before it stay done"
+            ))
         };
-        let (name, arguments) = words.split_first().ok_or_else(|| failed("no command"))?;
-        let mut command = Command::new(name);
+        let mut words = command.split(' ');
+        let mut process = Command::new(words.next().unwrap_or_default());
         if self.is_real {
-            command.env("PATH", SYSTEM_PATH);
+            process.env("PATH", SYSTEM_PATH);
         }
-        let done = command.args(arguments).output();
+        let done = process.args(words).output();
         let done = done.map_err(|error| failed(&error.to_string()))?;
         if done.status.success() {
             return Ok(());
@@ -165,33 +155,23 @@ impl GuardSetup {
     }
 }
 
-fn refuse<T>(code: u8, message: String) -> Result<T, InstallRefusal> {
-    Err(InstallRefusal { code, message })
-}
-
 fn check_user(user: &str) -> Result<(), InstallRefusal> {
-    let found = User::from_name(user).ok().flatten();
-    match found {
-        None => refuse(USAGE, format!("there is no user {user}")),
+    let problem = match User::from_name(user).ok().flatten() {
+        None => format!("there is no user {user}"),
         Some(found) if found.uid.is_root() => {
-            let message = "agents of root can change everything, so a guard is of no use to them";
-            refuse(USAGE, message.to_owned())
+            "agents of root can change everything, so a guard is of no use to them".to_owned()
         }
         // The name is part of a unit's name and of paths.
         Some(_) if user.starts_with(['-', '.']) || !is_plain(user, b"_-.") => {
-            let message = format!("the user {user} has a name that a unit cannot have");
-            refuse(USAGE, message)
+            format!("the user {user} has a name that a unit cannot have")
         }
-        Some(_) => Ok(()),
-    }
+        Some(_) => return Ok(()),
+    };
+    Err(InstallRefusal::Usage(problem))
 }
 
-fn words(parts: &[&[&str]]) -> Vec<String> {
-    let parts = parts.iter().copied().flatten();
-    parts.map(|&word| word.to_owned()).collect()
-}
-
-/// Whether a text has only letters, digits and these, so that it means the same in a unit and for a shell.
+/// Whether a text has only letters, digits and these, so that it means the same in a unit and for a
+/// shell.
 fn is_plain(text: &str, more: &[u8]) -> bool {
     let mut bytes = text.bytes();
     bytes.all(|byte| byte.is_ascii_alphanumeric() || more.contains(&byte))

@@ -1,18 +1,7 @@
-//! `countersign install`: makes an agent call our hook before it acts, by editing the agent's own configuration. Everything else
-//! in those files stays as it is.
+//! `countersign install`: makes an agent call our hook before it acts, by editing the agent's own
+//! configuration. Everything else in those files stays as it is.
 
-mod claude;
-pub mod codex;
-pub mod codex_managed;
-mod copilot;
-mod cursor;
-pub mod file;
-mod gemini;
 mod guard;
-pub mod hooks;
-pub mod opencode;
-pub mod place;
-pub mod shell;
 mod show;
 mod warnings;
 
@@ -22,18 +11,15 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use clap::Args;
 use countersign::agent::Agent;
+use countersign::agent::install::file::{FileChange, InstallRefusal};
+use countersign::agent::install::hooks::InstallRequest;
+use countersign::agent::install::places::{InstallPlaces, InstallScope, variable};
+use countersign::agent::install::shell::{HookInvocation, TimeoutCommand};
 use countersign::client::ClientError;
 use countersign::client::visible_lines;
-use countersign::edit::EditError;
-use countersign::edit::json::{Document, Left};
-use serde_json::Value;
 
-use self::file::FileChange;
 use self::guard::GuardSetup;
-use self::hooks::HookEntry;
-use self::place::{InstallPlaces, InstallScope};
-use self::shell::{HookInvocation, TimeoutCommand};
-use self::show::{report, show};
+use self::show::InstallPlan;
 use self::warnings::warnings;
 use super::exit_action::{ExitAction, FAILURE, MALFORMED, USAGE};
 use super::guard::GuardAddress;
@@ -80,13 +66,16 @@ pub struct InstallArgs {
     /// Print JSON, for programs.
     #[arg(long)]
     json: bool,
-    /// The profile that the hook uses; otherwise it follows `COUNTERSIGN_PROFILE`, or uses `default`.
+    /// The profile that the hook uses; otherwise it follows `COUNTERSIGN_PROFILE`, or uses
+    /// `default`.
     #[arg(long, value_name = "NAME", conflicts_with = "remove")]
     profile: Option<String>,
-    /// The guard that the hook asks through: the user that it runs as, and its socket. See `countersign guard`.
+    /// The guard that the hook asks through: the user that it runs as, and its socket. See
+    /// `countersign guard`.
     #[arg(long, value_name = "USER:SOCKET", conflicts_with_all = ["remove", "profile"])]
     guard: Option<GuardAddress>,
-    /// Set up a guard for the agents of this user, and have the hook ask through it. Needs root and systemd.
+    /// Set up a guard for the agents of this user, and have the hook ask through it. Needs root and
+    /// systemd.
     #[arg(long, value_name = "NAME", requires = "managed", conflicts_with_all = ["remove", "profile", "guard"])]
     guard_for: Option<String>,
     /// Where the files of the system are.
@@ -94,103 +83,52 @@ pub struct InstallArgs {
     system_root: Option<PathBuf>,
 }
 
-/// What is to be done for an agent.
-pub struct InstallRequest {
-    hook: HookInvocation,
-    scope: InstallScope,
-    remove: bool,
-}
-
-/// Why nothing was done.
-#[derive(Debug, thiserror::Error)]
-#[error("{message}")]
-pub struct InstallRefusal {
-    code: u8,
-    message: String,
-}
-
-/// A member that must be there besides the hooks.
-pub struct RequiredSetting {
-    path: &'static [&'static str],
-    name: &'static str,
-    value: SettingNeed,
-}
-
-pub enum SettingNeed {
-    True,
-    /// Only if it is missing.
-    One,
-}
-
-/// The version of the format.
-const VERSION_1: [RequiredSetting; 1] = [RequiredSetting {
-    path: &[],
-    name: "version",
-    value: SettingNeed::One,
-}];
-
 pub async fn run(args: InstallArgs) -> anyhow::Result<ExitAction> {
     match carry_out(&args).await {
         Ok(ending) => Ok(ending),
-        Err(error) => match error.downcast_ref::<InstallRefusal>() {
-            Some(refused) => {
-                remark(&format!("countersign: {}", visible_lines(&refused.message)));
-                Ok(ExitAction::code(refused.code))
-            }
-            None => Err(error),
-        },
+        Err(error) => {
+            let refusal: InstallRefusal = error.downcast()?;
+            remark(&format!(
+                "countersign: {}",
+                visible_lines(&refusal.to_string())
+            ));
+            Ok(ExitAction::code(match refusal {
+                InstallRefusal::Malformed(_) => MALFORMED,
+                InstallRefusal::Usage(_) => USAGE,
+                InstallRefusal::Failed(_) => FAILURE,
+            }))
+        }
     }
 }
 
 async fn carry_out(args: &InstallArgs) -> anyhow::Result<ExitAction> {
-    let places = InstallPlaces::here(args.system_root.as_deref())?;
+    let places = install_places(args.system_root.as_deref())?;
     let program = std::env::current_exe().and_then(|path| path.canonicalize());
     let program = program.context("the path of this program")?;
     let setup = match &args.guard_for {
-        Some(user) => Some(GuardSetup::plan(user, &program, places.system_root())?),
+        Some(user) => Some(GuardSetup::plan(user, &program, &places.system)?),
         None => None,
     };
-    let address = setup.as_ref().map(|setup| setup.address.clone());
-    let request = InstallRequest {
-        hook: HookInvocation {
-            agent: args.agent,
-            program: setup
-                .as_ref()
-                .map_or(program, |setup| setup.program.clone()),
-            profile: args.profile.clone(),
-            guard: address.or_else(|| args.guard.clone()),
-            every_call: args.every_call,
-            limiter: TimeoutCommand::find(),
-        },
-        scope: match (args.project, args.managed) {
-            (true, _) => InstallScope::Project,
-            (_, true) => InstallScope::Managed,
-            _ => InstallScope::User,
-        },
-        remove: args.remove,
-    };
-    let mut hook_changes = plan(&request, &places)?;
+    let request = request(args, program, setup.as_ref());
+    let mut hook_changes = (args.agent.definition().plan)(&request, &places)?;
     hook_changes.retain(FileChange::is_any);
-    let commands: Vec<_> = setup.iter().flat_map(GuardSetup::commands).collect();
-    let mut warnings = if args.remove {
-        Vec::new()
-    } else {
-        warnings(&request)?
+    let unit = setup.iter().map(|setup| setup.unit.clone());
+    let mut plan = InstallPlan {
+        changes: (unit.filter(FileChange::is_any))
+            .chain(hook_changes.iter().cloned())
+            .collect(),
+        commands: setup.iter().flat_map(GuardSetup::commands).collect(),
+        warnings: warnings(args.agent, &request)?,
     };
     if let Some(setup) = setup.as_ref().filter(|_| args.json) {
-        warnings.push(setup.next_steps());
+        plan.warnings.push(setup.next_steps());
     }
-    let unit = setup.iter().map(|setup| setup.unit.clone());
-    let changes: Vec<_> = unit
-        .filter(FileChange::is_any)
-        .chain(hook_changes.iter().cloned())
-        .collect();
     if !args.json {
-        show(args, &changes, &commands, &warnings)?;
+        plan.show(args)?;
     }
-    if (changes.is_empty() && setup.is_none()) || args.dry_run {
+    if (plan.changes.is_empty() && setup.is_none()) || args.dry_run {
         if args.json {
-            report(args, &changes, &commands, &warnings, false)?;
+            plan.report(args, false)?;
         }
         return Ok(ExitAction::DONE);
     }
@@ -210,9 +148,9 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<ExitAction> {
         change.write()?;
     }
     if args.json {
-        report(args, &changes, &commands, &warnings, true)?;
+        plan.report(args, true)?;
     } else {
-        remark(&done(&request));
+        remark(&done(args));
         if let Some(setup) = &setup {
             remark(&setup.next_steps());
         }
@@ -220,86 +158,33 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<ExitAction> {
     Ok(ExitAction::DONE)
 }
 
-fn plan(
-    request: &InstallRequest,
-    places: &InstallPlaces,
-) -> Result<Vec<FileChange>, InstallRefusal> {
-    match request.hook.agent {
-        Agent::Claude => claude::plan(request, places),
-        Agent::Codex => codex::plan(request, places),
-        Agent::Copilot => copilot::plan(request, places),
-        Agent::Gemini => gemini::plan(request, places),
-        Agent::Opencode => opencode::plan(request, places),
-        Agent::Cursor => cursor::plan(request, places),
-    }
-}
-
-/// A JSON file with our entries and settings in it, or without them.
-fn edited(
-    request: &InstallRequest,
-    path: PathBuf,
-    entries: &[HookEntry],
-    settings: &[RequiredSetting],
-) -> Result<FileChange, InstallRefusal> {
-    let before = file::read(&path)?;
-    let agent = request.hook.agent;
-    let edit = || {
-        let mut document = Document::parse(before.as_deref().unwrap_or_default())?;
-        let mut left = Left::Something;
-        if request.remove {
-            if hooks::find(agent, &document.value()?).is_empty() {
-                return Ok(before.clone());
-            }
-            left = hooks::remove(&mut document, agent)?;
-            for setting in settings {
-                if left == Left::Something {
-                    let value = setting.value.value();
-                    left = hooks::unset(&mut document, setting.path, setting.name, &value)?;
-                }
-            }
-        } else {
-            for setting in settings {
-                let value = setting.value.value();
-                let found = document.value()?.get(setting.name).is_some();
-                if !(found && matches!(setting.value, SettingNeed::One)) {
-                    hooks::set(&mut document, setting.path, setting.name, &value)?;
-                }
-            }
-            hooks::install(&mut document, agent, entries)?;
-        }
-        Ok((left == Left::Something).then(|| document.text()))
-    };
-    let after = edit().map_err(|error: EditError| InstallRefusal {
-        code: MALFORMED,
-        message: format!("{}, {error}; nothing was changed", path.display()),
-    })?;
-    Ok(FileChange {
-        path,
-        before,
-        after,
-        public: request.scope == InstallScope::Managed,
+/// `system` is the root of the system's files, in tests another one.
+pub fn install_places(system: Option<&Path>) -> anyhow::Result<InstallPlaces> {
+    let home = variable("HOME").context("HOME is not set, so the agents' files cannot be found")?;
+    Ok(InstallPlaces {
+        home,
+        system: system.unwrap_or(Path::new("/")).to_owned(),
+        directory: std::env::current_dir().context("the current directory")?,
     })
 }
 
-impl SettingNeed {
-    fn value(&self) -> Value {
-        match self {
-            Self::True => true.into(),
-            Self::One => 1.into(),
-        }
-    }
-}
-
-fn malformed_toml(path: &Path, text: &str, error: &toml_edit::TomlError) -> InstallRefusal {
-    let before = error.span().and_then(|span| text.get(..span.start));
-    let line = before.map_or(1, |before| before.matches('\n').count() + 1);
-    InstallRefusal {
-        code: MALFORMED,
-        message: format!(
-            "{}, line {line}: {}; nothing was changed",
-            path.display(),
-            error.message()
-        ),
+fn request(args: &InstallArgs, program: PathBuf, setup: Option<&GuardSetup>) -> InstallRequest {
+    let guard = setup.map(|setup| &setup.address).or(args.guard.as_ref());
+    InstallRequest {
+        hook: HookInvocation {
+            agent: args.agent.as_str(),
+            program: setup.map_or(program, |setup| setup.program.clone()),
+            profile: args.profile.clone(),
+            guard: guard.map(ToString::to_string),
+            every_call: args.every_call,
+            limiter: TimeoutCommand::find(),
+        },
+        scope: match (args.project, args.managed) {
+            (true, _) => InstallScope::Project,
+            (_, true) => InstallScope::Managed,
+            _ => InstallScope::User,
+        },
+        remove: args.remove,
     }
 }
 
@@ -308,18 +193,14 @@ async fn agreed() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         let message =
             "there is no terminal to ask on; look at it with --dry-run, then agree with --yes";
-        return Err(anyhow::Error::new(InstallRefusal {
-            code: USAGE,
-            message: message.to_owned(),
-        }));
+        return Err(InstallRefusal::Usage(message.to_owned()).into());
     }
     confirm("Write this?").await
 }
 
-fn done(request: &InstallRequest) -> String {
-    let agent = request.hook.agent;
-    let title = agent.title();
-    if request.remove {
+fn done(args: &InstallArgs) -> String {
+    let (agent, title) = (args.agent, args.agent.title());
+    if args.remove {
         return format!("{title} does not ask any more, from its next start");
     }
     format!(

@@ -3,13 +3,15 @@
 use std::path::Path;
 
 use countersign::agent::Agent;
+use countersign::agent::install::hooks::InstallRequest;
+use countersign::agent::install::places::InstallScope;
 use countersign::client::profile::ProfileFile;
 
-use super::InstallRequest;
-use super::place::InstallScope;
-
-pub fn warnings(request: &InstallRequest) -> anyhow::Result<Vec<String>> {
+pub fn warnings(agent: Agent, request: &InstallRequest) -> anyhow::Result<Vec<String>> {
     let mut warnings = Vec::new();
+    if request.remove {
+        return Ok(warnings);
+    }
     let program = request.hook.program.display();
     if is_passing(&request.hook.program) {
         warnings.push(format!(
@@ -17,7 +19,7 @@ pub fn warnings(request: &InstallRequest) -> anyhow::Result<Vec<String>> {
              first, for instance in /usr/local/bin"
         ));
     }
-    if request.hook.limiter.is_none() && request.hook.agent != Agent::Opencode {
+    if request.hook.limiter.is_none() && !agent.definition().limits_hook {
         warnings.push(
             "this system has no timeout command, so a hook that hangs is ended by the agent only, and some agents then let \
              the call happen"
@@ -49,16 +51,10 @@ pub fn warnings(request: &InstallRequest) -> anyhow::Result<Vec<String>> {
 
 /// Whether a program is in a place where it will not stay.
 pub fn is_passing(program: &Path) -> bool {
-    let temporary = [
-        Path::new("/tmp"),
-        Path::new("/var/tmp"),
-        &std::env::temp_dir(),
-    ];
-    let built = program
+    let own = std::env::temp_dir();
+    let temporary = [Path::new("/tmp"), Path::new("/var/tmp"), &own];
+    let is_built = program
         .components()
         .any(|part| part.as_os_str() == "target");
-    built
-        || temporary
-            .iter()
-            .any(|directory| program.starts_with(directory))
+    is_built || temporary.iter().any(|place| program.starts_with(place))
 }

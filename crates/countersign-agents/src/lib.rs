@@ -1,0 +1,45 @@
+//! The agents that Countersign stands in front of: what their hooks say, how they are answered,
+//! what `install` writes into their settings, and what `doctor` looks at there.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `agents` | one file per agent, which defines it as an [`AgentDefinition`] |
+//! | `agent` | the table of agents |
+//! | `event`, `members` | an agent's JSON as a [`HookEvent`]; a tool call as a [`ToolAction`] |
+//! | `names`, `places`, `commands`, `policy` | the files that a call names, and whether a person is asked |
+//! | `change`, `patch`, `proposal` | what an approver is shown |
+//! | `files`, `prepare` | reads the files of a call and its policy |
+//! | `answer` | the answer in the agent's own form |
+//! | `edit`, `install` | changes to the settings of agents, and our hook in them |
+
+mod agent;
+mod agents;
+mod answer;
+mod change;
+mod commands;
+mod definition;
+pub mod edit;
+mod event;
+mod files;
+pub mod install;
+mod members;
+mod names;
+mod patch;
+mod places;
+mod policy;
+mod prepare;
+mod proposal;
+
+pub use self::agent::{Agent, MAX_INPUT_BYTES, UnreadableEvent};
+pub use self::answer::{BLOCK, HookOutput, HookVerdict, guarded, takes_context};
+pub use self::definition::AgentDefinition;
+pub use self::event::{
+    CellChange, EventKind, HookEvent, MatchCount, TextReplacement, ToolAction, ToolCall,
+};
+pub use self::files::{OwnPolicy, own_policy, policy, work_directories};
+pub use self::install::places::repository_root;
+pub use self::install::shell::parse_duration;
+pub use self::places::{NamedPath, WorkDirectories, normal};
+pub use self::policy::{HookPolicy, PolicyJudgement};
+pub use self::prepare::{PreparedCall, PreparedRequest, prepare};
+pub use self::proposal::{BaseFile, ChangeProposal, MAX_PAYLOAD_BYTES};

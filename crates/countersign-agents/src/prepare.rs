@@ -1,0 +1,71 @@
+//! Judges a call before anyone is asked: whether anyone needs to be, and what they would see. It
+//! reads files, so it runs beside the rest.
+
+use countersign_client::profile::ProfileFile;
+
+use crate::agent::Agent;
+use crate::event::HookEvent;
+use crate::files::{self, OwnPolicy};
+use crate::places::WorkDirectories;
+use crate::policy::PolicyJudgement;
+use crate::proposal::{BaseFile, ChangeProposal};
+
+pub enum PreparedCall {
+    /// Nobody needs to be asked.
+    NotAsked,
+    Ask(Box<PreparedRequest>),
+}
+
+pub struct PreparedRequest {
+    pub proposal: ChangeProposal,
+    pub may_be_granted: bool,
+    /// Something is wrong with a file that says what is to be asked.
+    pub ask_all_reason: Option<String>,
+    places: WorkDirectories,
+    bases: Vec<BaseFile>,
+}
+
+/// An error is why the call is denied.
+pub fn prepare(
+    agent: Agent,
+    event: &HookEvent,
+    file: &ProfileFile,
+    own_policy: &OwnPolicy,
+    every_call: bool,
+) -> Result<PreparedCall, String> {
+    let call = event.call().ok_or("it is not a call")?;
+    let directory = event.directory.as_deref().unwrap_or_default();
+    let places = files::work_directories(directory, file)?;
+    let policy = files::policy(&places, own_policy)?;
+    let names = call.named_paths();
+    let named = names.and_then(|names| files::named(&places, &names));
+    let may_be_granted = match policy.judge(agent, call, &places, named.as_deref()) {
+        PolicyJudgement::NotAsked if !every_call => return Ok(PreparedCall::NotAsked),
+        PolicyJudgement::Denied(reason) => return Err(reason),
+        PolicyJudgement::AlwaysAsked => false,
+        PolicyJudgement::NotAsked | PolicyJudgement::Asked => true,
+    };
+    let bases = files::bases(&places, &call.changed_files()?)?;
+    Ok(PreparedCall::Ask(Box::new(PreparedRequest {
+        proposal: call.propose(agent, directory, &bases)?,
+        may_be_granted,
+        ask_all_reason: policy.ask_all_reason().map(str::to_owned),
+        places,
+        bases,
+    })))
+}
+
+impl PreparedRequest {
+    /// Whether every file is still what the approver was shown a change of.
+    pub fn still_holds(&self) -> Result<(), String> {
+        let names: Vec<_> = self.bases.iter().map(|base| base.given.as_str()).collect();
+        let now = files::bases(&self.places, &names)?;
+        match self.bases.iter().zip(&now).find(|(then, now)| then != now) {
+            Some((base, _)) => Err(format!(
+                "{} changed while the decision was awaited, so what was approved is not what would be written; read it and ask again",
+                base.given
+            )),
+            None => Ok(()),
+        }
+    }
+}
