@@ -2,14 +2,23 @@
 //! closed.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use time::OffsetDateTime;
+use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use super::ChannelStore;
+use super::approver_messages::ReadBodies;
+use super::batch::StatementBatcher;
+use super::channel_lifecycle::{CloseChannels, OpenChannels};
+use super::claim::ClaimMessages;
+use super::database::Database;
 use super::error::Result;
+use super::presence::TakeHellos;
 use super::rows::column;
 use super::tenant_scope::TenantScope;
+use super::unacked::ListUnacked;
+use crate::config;
 use crate::protocol::id::{ApproverId, TenantId, TextId};
 use crate::protocol::wake_key::WakeKey;
 use crate::store::clock_offset::clock_offset;
@@ -65,7 +74,38 @@ pub(super) fn key_of(tenant: TenantId, kind: &str, identity: &str) -> sqlx::Resu
     key.ok_or_else(|| sqlx::Error::Decode("not the identity of a channel".into()))
 }
 
+pub struct ChannelStore {
+    pub(super) database: Arc<Database>,
+    pub(super) openings: StatementBatcher<OpenChannels>,
+    pub(super) closings: StatementBatcher<CloseChannels>,
+    pub(super) hellos: StatementBatcher<TakeHellos>,
+    pub lists: StatementBatcher<ListUnacked>,
+    pub bodies: StatementBatcher<ReadBodies>,
+    pub claims: StatementBatcher<ClaimMessages>,
+}
+
 impl ChannelStore {
+    pub(super) fn new(database: &Arc<Database>, push: &config::Push, tasks: &TaskTracker) -> Self {
+        let (clock, instance) = (|| database.clock.clone(), database.instance);
+        let as_seconds = |seconds| f64::from(u32::try_from(seconds).unwrap_or(u32::MAX));
+        let claim = ClaimMessages {
+            clock: clock(),
+            reoffer: (
+                as_seconds(push.reoffer_seconds),
+                as_seconds(push.reoffer_max_seconds),
+            ),
+        };
+        Self {
+            openings: database.batch(OpenChannels { instance }, tasks),
+            closings: database.batch(CloseChannels { clock: clock() }, tasks),
+            hellos: database.batch(TakeHellos { clock: clock() }, tasks),
+            lists: database.batch(ListUnacked { clock: clock() }, tasks),
+            bodies: database.batch(ReadBodies { clock: clock() }, tasks),
+            claims: database.batch(claim, tasks),
+            database: Arc::clone(database),
+        }
+    }
+
     /// Registers this node or renews its lease, and compares its cluster secret with those of the others by their hashes.
     pub async fn heartbeat(&self, secret_check: &[u8]) -> Result<ChannelHeartbeat> {
         // All: nodes belong to no tenant.

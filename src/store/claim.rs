@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::batch::{BatchResult, BatchStatement};
 use super::channel::{LEASE_SECONDS, PUSHED_FOR_SECONDS};
 use super::enforcer_messages::{ClaimedMessage, ClaimedRow};
-use super::rows::column;
+use super::rows::{column, row_mut};
 use super::tenant_scope::TenantScope;
 use crate::clock::Clock;
 use crate::protocol::decision::Verification;
@@ -319,9 +319,7 @@ impl BatchStatement for ClaimMessages {
         .await?;
         let mut pages: Vec<ClaimedPage> = rows.iter().map(|_| ClaimedPage::default()).collect();
         for row in claimed {
-            let page = usize::try_from(row.n - 1).ok();
-            let page = page.and_then(|page| pages.get_mut(page));
-            let page = page.ok_or(sqlx::Error::RowNotFound)?;
+            let page = row_mut(&mut pages, row.n)?;
             page.live = row.live;
             page.channels = row.channels;
             page.take_over = match (row.walked_at, row.walked_seq, row.walked_id) {

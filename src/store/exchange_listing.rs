@@ -154,33 +154,25 @@ impl ExchangeStore {
                 at: row.last_at,
                 id: row.last_id.clone(),
             });
-        let mut items = Vec::with_capacity(found.len());
-        for row in found {
-            // Without a match there is still one row, which says where the scan ended.
-            let (Some(request_id), Some(state), Some(enforcer_id)) =
-                (row.request_id, row.state, row.enforcer_id)
-            else {
-                continue;
-            };
-            let (Some(created_at), Some(expires_at)) = (row.accepted_at, row.expires_at) else {
-                continue;
-            };
-            items.push(ExchangeLine {
-                request_id,
-                state: state.at(row.past.unwrap_or(false)),
-                enforcer_id,
+        // Without a match there is still one row, which says where the scan ended.
+        let items = found.into_iter().filter_map(|row| {
+            Some(ExchangeLine {
+                request_id: row.request_id?,
+                state: row.state?.at(row.past.unwrap_or(false)),
+                enforcer_id: row.enforcer_id?,
                 approver_ids: row.approver_ids.unwrap_or_default(),
                 artifact_type: row.artifact_type.unwrap_or_default(),
                 artifact_hash: row.artifact_hash.unwrap_or_default(),
-                created_at,
-                expires_at,
+                created_at: row.accepted_at?,
+                expires_at: row.expires_at?,
                 decision: row.decision,
                 decided_by: row.decided_by,
                 decided_at: row.decided_at,
                 verified: row.verified,
                 delivered_at: row.delivered_at,
-            });
-        }
+            })
+        });
+        let items = items.collect();
         Ok(ExchangePage { items, next })
     }
 }

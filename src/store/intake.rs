@@ -8,7 +8,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
-use super::batch_statement::BatchStatement;
+use super::batch::BatchStatement;
 use super::busy::{BusyKeys, LockTries};
 use super::error::Result;
 

@@ -12,7 +12,7 @@ use super::batch::{BatchResult, BatchStatement, StatementBatcher};
 use super::database::Database;
 use super::error::Result;
 use super::listing::cut_page;
-use super::rows::{by_row, column};
+use super::rows::{column, row_mut};
 use super::tenant_scope::TenantScope;
 use crate::config;
 use crate::protocol::cursor::PagePosition;
@@ -85,7 +85,7 @@ pub struct PairedRow {
 }
 
 /// The approvers that an enforcer is paired with.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct PairedApprovers {
     pub count: usize,
     /// All of them, if they are no more than may be asked.
@@ -128,19 +128,13 @@ impl BatchStatement for ReadPaired {
         )
         .fetch_all(connection)
         .await?;
-        let found = found
-            .into_iter()
-            .map(|row| (row.n, (row.approver_id, row.count)));
-        let paired = by_row(rows.len(), found)?
-            .into_iter()
-            .map(|found| PairedApprovers {
-                count: found
-                    .first()
-                    .and_then(|(_, count)| usize::try_from(*count).ok())
-                    .unwrap_or_default(),
-                approvers: found.into_iter().map(|(approver, _)| approver).collect(),
-            });
-        Ok(paired.collect())
+        let mut paired = vec![PairedApprovers::default(); rows.len()];
+        for found in found {
+            let paired = row_mut(&mut paired, found.n)?;
+            paired.count = usize::try_from(found.count).unwrap_or_default();
+            paired.approvers.push(found.approver_id);
+        }
+        Ok(paired)
     }
 }
 

@@ -204,24 +204,20 @@ impl ChannelStore {
         );
         let mut facts = Vec::new();
         for row in self.database.pool.fetch_all(tenant, query).await? {
-            let noted = match (row.noted_transport, row.seen_at) {
-                (Some(transport), Some(seen_at)) => Some(CallFacts {
-                    transport,
-                    called_at: row.called_at,
-                    closed_at: row.closed_at,
-                    seen_at,
-                }),
-                _ => None,
-            };
-            let held = match (row.held_transport, row.held_seen_at, row.ended_at) {
-                (Some(transport), Some(seen_at), Some(ended_at)) => Some(ChannelFacts {
-                    live: row.live.unwrap_or_default(),
-                    transport,
-                    seen_at,
-                    ended_at,
-                }),
-                _ => None,
-            };
+            let noted = row.noted_transport.zip(row.seen_at);
+            let noted = noted.map(|(transport, seen_at)| CallFacts {
+                transport,
+                called_at: row.called_at,
+                closed_at: row.closed_at,
+                seen_at,
+            });
+            let held = row.held_transport.zip(row.held_seen_at.zip(row.ended_at));
+            let held = held.map(|(transport, (seen_at, ended_at))| ChannelFacts {
+                live: row.live.unwrap_or_default(),
+                transport,
+                seen_at,
+                ended_at,
+            });
             let capabilities = row.capabilities.map(raw).transpose();
             facts.push(PresenceFacts {
                 enforcer: row.enforcer_id,

@@ -28,11 +28,16 @@ pub(super) fn by_row<F>(
 ) -> sqlx::Result<Vec<Vec<F>>> {
     let mut sorted: Vec<Vec<F>> = std::iter::repeat_with(Vec::new).take(count).collect();
     for (number, fact) in facts {
-        let row = usize::try_from(number - 1).ok();
-        let row = row.and_then(|row| sorted.get_mut(row));
-        row.ok_or(sqlx::Error::RowNotFound)?.push(fact);
+        row_mut(&mut sorted, number)?.push(fact);
     }
     Ok(sorted)
+}
+
+/// The fact of the row that `with ordinality` gave this number.
+pub(super) fn row_mut<F>(facts: &mut [F], number: i64) -> sqlx::Result<&mut F> {
+    let row = usize::try_from(number - 1).ok();
+    let row = row.and_then(|row| facts.get_mut(row));
+    row.ok_or(sqlx::Error::RowNotFound)
 }
 
 /// The trace context in two members of a stored `trace`.

@@ -32,7 +32,7 @@ impl BatchStatement for ReadKeys {
     }
 
     async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
-        let found = sqlx::query!(
+        let keys = sqlx::query!(
             r#"
             select i.n as "n!", k.signer_key_id as "id: SignerKeyId", k.public_key as "public_key: PublicKey",
                    k.not_before as "not_before: Timestamp", k.not_after as "not_after: Timestamp",
@@ -44,9 +44,7 @@ impl BatchStatement for ReadKeys {
             column(rows, |row| &row.tenant) as _,
             column(rows, |row| &row.approver) as _,
         )
-        .fetch_all(connection)
-        .await?;
-        let keys = found.into_iter().map(|row| {
+        .map(|row| {
             let key = SigningKey {
                 id: row.id,
                 public_key: row.public_key,
@@ -57,7 +55,7 @@ impl BatchStatement for ReadKeys {
             };
             (row.n, key)
         });
-        by_row(rows.len(), keys)
+        by_row(rows.len(), keys.fetch_all(connection).await?)
     }
 }
 
