@@ -1,4 +1,4 @@
-//! What an enforcer checks before it acts on a decision. Whatever is not accepted denies.
+//! The checks of an enforcer before it acts on a decision. A decision that is not accepted denies.
 
 use super::artifact::PlainArtifact;
 use super::bundle::DeviceBundle;
@@ -18,7 +18,7 @@ use countersign_protocol::timestamp::Timestamp;
 
 const DECISION: &str = "the decision";
 
-/// The enforcer's own record of what it asked.
+/// The enforcer's own record of its request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnRequest {
     pub request_id: RequestId,
@@ -112,8 +112,8 @@ pub fn accept(
     judge(decision, request, keys, asked, now, now)
 }
 
-/// Judges a stored decision once more, before its grant is used: the device must still be in force. The request itself has
-/// expired by now, as it may.
+/// Judges a stored decision once more, before its grant is used: the device must still be in force.
+/// The request itself has expired by now, as it may.
 pub fn accept_again(
     decision: &JsonNode<'_>,
     request: &OwnRequest,
@@ -192,7 +192,8 @@ fn judge(
     }))
 }
 
-/// What a device signed about an artifact, whoever asked and whenever it was.
+/// The signature of a device about an artifact, independent of the enforcer that asked and of the
+/// time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignedVerdict {
     pub verdict: Verdict,
@@ -200,8 +201,8 @@ pub struct SignedVerdict {
     pub expires_at: Timestamp,
 }
 
-/// Verifies a decision long after it was made: that `device` signed it, and that it is about this artifact. It says nothing
-/// about whose device that is.
+/// Verifies a decision long after it was made: that `device` signed it, and that it is about this
+/// artifact. It says nothing about whose device that is.
 pub fn verify_decision(
     decision: &JsonNode<'_>,
     artifact: &PlainArtifact,
@@ -224,7 +225,7 @@ pub fn verify_decision(
     })
 }
 
-/// Whose device it is, among the approvers that were asked.
+/// The approver that the device belongs to, among those that were asked.
 fn find_signer<'t>(
     id: DeviceId,
     asked: &[&'t DeviceTrust],
@@ -251,7 +252,7 @@ fn check_subject(
     if claimed.artifact_hash != artifact_hash {
         return other("artifact");
     }
-    // Whoever could not open a request does not know its repository, and may still reject it.
+    // A device that could not open a request does not know its repository, and may still reject it.
     let unopened = claimed.verdict == Verdict::Reject && claimed.repo_ref.is_empty();
     if claimed.repo_ref != repo_ref && !unopened {
         return other("repository");

@@ -1,4 +1,5 @@
-//! Artifacts in plain: completed and sealed by an enforcer, opened by a device. The hash is recomputed on both sides.
+//! Artifacts in plain: completed and sealed by an enforcer, opened by a device. The hash is
+//! recomputed on both sides.
 
 use std::fmt;
 
@@ -41,7 +42,8 @@ pub struct PlainArtifact {
 }
 
 impl PlainArtifact {
-    /// From the artifact's JSON without `artifactHash`, in any spelling. Adds the salt and the hash.
+    /// From the artifact's JSON without `artifactHash`, in any spelling. Adds the salt and the
+    /// hash.
     pub fn complete(text: &str, random: &mut impl RandomSource) -> Result<Self> {
         Self::parse(encoding::complete(ARTIFACT, text, "artifactHash", random)?.as_bytes())
     }
@@ -94,7 +96,8 @@ impl PlainArtifact {
         pub ref repo_ref: str;
     }
 
-    /// Where the agent works, as people and grants name it: the text behind `repoRef`, or that itself if it hides none.
+    /// Where the agent works, as people and grants name it: the text behind `repoRef`, or that
+    /// itself if it hides none.
     pub fn repository(&self) -> &str {
         self.repository.as_deref().unwrap_or(&self.repo_ref)
     }
@@ -116,7 +119,7 @@ impl PlainArtifact {
         pub ref text: str;
     }
 
-    /// What travels beside the ciphertext.
+    /// The members that travel beside the ciphertext.
     pub fn context(&self, enforcer_id: EnforcerId) -> ArtifactContext {
         ArtifactContext {
             request_id: self.request_id.clone(),
@@ -134,7 +137,8 @@ impl fmt::Debug for PlainArtifact {
     }
 }
 
-/// What an `approval.request` says in plain about a sealed artifact. It is believed only if the content agrees.
+/// The plain members of an `approval.request` about a sealed artifact. They are believed only if
+/// the content agrees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArtifactContext {
     pub request_id: RequestId,
@@ -188,7 +192,8 @@ pub fn seal_artifact(
     )
 }
 
-/// An artifact that the paired enforcer sealed for this device, and that agrees with everything said about it in plain.
+/// An artifact that the paired enforcer sealed for this device, and that agrees with everything
+/// said about it in plain.
 #[derive(Debug, Clone)]
 pub struct OpenedArtifact {
     artifact: PlainArtifact,

@@ -1,5 +1,5 @@
-//! Public keys as they travel: base64url of canonical JSON, so that each bundle has one spelling. A parsed bundle is well
-//! formed, nothing more: nobody has vouched for it yet.
+//! Public keys as they travel: base64url of canonical JSON, so that each bundle has one spelling. A
+//! parsed bundle is well formed, nothing more: nobody has vouched for it yet.
 
 use serde_json::json;
 
@@ -18,7 +18,8 @@ const ENFORCER: &str = "the enforcer's bundle";
 const MAX_NAME_CHARS: usize = 64;
 pub const MAX_LABEL_CHARS: usize = 256;
 
-/// What a person calls a device, such as "phone". It is displayed beside trust decisions, so nothing in it is invisible.
+/// The name of a device, such as "phone". It is displayed beside trust decisions, so it has no
+/// invisible characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceName(String);
 
@@ -103,13 +104,14 @@ impl DeviceBundle {
         &self.name
     }
 
-    /// Whether two bundles have the same keys, whatever their names.
+    /// Whether two bundles have the same keys. Their names may differ.
     pub fn same_keys(&self, other: &Self) -> bool {
         self.signing == other.signing && self.encryption == other.encryption
     }
 }
 
-/// Whether a text can be a label. Labels are shown beside what people decide about, so nothing in them is invisible.
+/// Whether a text can be a label. Labels are shown beside requests, so they have no invisible
+/// characters.
 pub fn is_label(text: &str) -> bool {
     is_shown(text, MAX_LABEL_CHARS)
 }
@@ -128,7 +130,8 @@ pub(super) fn read_label(reader: &mut MemberReader<'_, '_>) -> ReadResult<Option
     Ok(label.map(str::to_owned))
 }
 
-/// The offer of an enforcer at pairing: its id, key and label, and randomness that makes every attempt differ.
+/// The offer of an enforcer at pairing: its id, key and label, and randomness that makes every
+/// attempt differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnforcerBundle {
     enforcer_id: EnforcerId,

@@ -1,4 +1,5 @@
-//! The fifteen digits that two people, or one in front of two screens, compare when a pairing code was typed.
+//! The fifteen digits that two people, or one in front of two screens, compare when a pairing code
+//! was typed.
 
 use std::fmt;
 use std::num::NonZeroU32;

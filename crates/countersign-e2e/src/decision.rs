@@ -1,5 +1,5 @@
-//! Signing a decision, always in the full form. Only an opened artifact can be approved: there is no function that approves
-//! anything else.
+//! Signing a decision, always in the full form. Only an opened artifact can be approved: there is
+//! no function that approves anything else.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ use countersign_protocol::timestamp::Timestamp;
 
 const DECISION: &str = "the decision";
 
-/// What a person decided.
+/// The decision of a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecisionContent {
     pub verdict: Verdict,
@@ -43,8 +43,9 @@ pub fn sign_decision(
     sign(&subject, ruling, keys, random)
 }
 
-/// Rejects what could not be opened. Its repository is not known, so `repo_ref` is empty, unless the artifact came unencrypted:
-/// the gateway then compares it. Without a paired enforcer there is nobody to encrypt a reason to.
+/// Rejects a request that could not be opened. Its repository is not known, so `repo_ref` is empty,
+/// unless the artifact came unencrypted: the gateway then compares it. A reason can be encrypted
+/// only to a paired enforcer.
 pub fn reject_unopened(
     (request_id, repo_ref): (&RequestId, &str),
     artifact_hash: Sha256Hex,

@@ -1,4 +1,5 @@
-//! Base64url and canonical JSON with one spelling per value: whatever is hashed, signed or compared must not have two.
+//! Base64url and canonical JSON with one spelling per value, because values are hashed, signed and
+//! compared.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -89,8 +90,8 @@ pub(super) fn hash_without(
     Ok(Sha256Hex::of(hashed.as_bytes()))
 }
 
-/// The object with fresh randomness among its `extensions`. Its hash travels in plain: without this, whoever sees the hash could
-/// try short commands until one has it.
+/// The object with fresh randomness among its `extensions`. Its hash travels in plain: without the
+/// randomness, a reader of the hash could try short commands until one has it.
 fn salted(
     what: &'static str,
     node: &JsonNode<'_>,
@@ -116,7 +117,8 @@ fn salted(
     Ok(Zeroizing::new(format!("{{{}}}", outer.join(","))))
 }
 
-/// The canonical text of an object, in any spelling, salted, with the hash of its other members under `name`.
+/// The canonical text of an object, in any spelling, salted, with the hash of its other members
+/// under `name`.
 pub(super) fn complete(
     what: &'static str,
     text: &str,

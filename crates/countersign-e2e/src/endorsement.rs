@@ -1,8 +1,10 @@
-//! How a new device asks a device in force to add it: one text, carried by the person from the new to the old device. The new
-//! device signs in advance what both will say about each other, so that nothing has to travel back.
+//! The request of a new device to a device in force to add it: one text, which the person carries
+//! from the new to the old device. The new device signs in advance the statements of both about
+//! each other, so that nothing has to travel back.
 //!
-//! The list of devices comes from the gateway and may be a lie. What the new device signed about a foreign device is therefore
-//! in this text alone, and the old device publishes only what is about itself.
+//! The list of devices comes from the gateway and may be a lie. The signatures of the new device
+//! about other devices are therefore in this text alone, and the old device publishes only those
+//! about itself.
 
 use serde_json::json;
 
@@ -20,7 +22,7 @@ use countersign_protocol::timestamp::Timestamp;
 const REQUEST: &str = "the new device's request";
 const MARK: &str = "#/device/";
 
-/// What the new device signed for one device in force.
+/// The signatures of the new device for one device in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct EndorsementText {
     device: DeviceId,
@@ -30,7 +32,8 @@ struct EndorsementText {
     signature: Signature,
 }
 
-/// A new device's request to be added. Well formed, nothing more: a person compares name and id before it is endorsed.
+/// A new device's request to be added. Well formed, nothing more: a person compares name and id
+/// before it is endorsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndorsementRequest {
     tenant: TenantId,
@@ -139,8 +142,9 @@ impl EndorsementRequest {
         pub copy at: Timestamp;
     }
 
-    /// On a device in force, after its person has said yes to the new device's name and id: the statements to publish, in this
-    /// order. The second one, by which the new device adds this one, is missing if the new device was shown another bundle.
+    /// On a device in force, after its person has said yes to the new device's name and id: the
+    /// statements to publish, in this order. The second one, by which the new device adds this one,
+    /// is missing if the new device was shown another bundle.
     pub fn endorse(
         &self,
         tenant: &TenantId,

@@ -1,4 +1,4 @@
-//! Why something was refused. Every message names the cause and, where a person can do something about it, what to do.
+//! Reasons of refusals. Every message names the cause and, where a person can act, the remedy.
 
 use super::device_id::DeviceId;
 use countersign_protocol::json::JsonError;

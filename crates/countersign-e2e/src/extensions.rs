@@ -1,7 +1,9 @@
 //! Extensions that our enforcers add to an artifact before they seal it.
 //!
-//! - The repository. Decisions repeat `repoRef` in plain, so `repoRef` is a salted hash, and the gateway learns neither machine nor directory.
-//! - The devices that the enforcer obeys. An approver's client compares them with those it knows, and so detects a withheld revocation.
+//! - The repository. Decisions repeat `repoRef` in plain, so `repoRef` is a salted hash, and the
+//!   gateway learns neither machine nor directory.
+//! - The devices that the enforcer obeys. An approver's client compares them with those it knows,
+//!   and so detects a withheld revocation.
 
 use std::collections::{BTreeMap, BTreeSet};
 

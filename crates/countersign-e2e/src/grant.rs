@@ -1,4 +1,5 @@
-//! Grants: what a person's signature permits beyond the one request. In doubt there is none, and the enforcer asks again.
+//! Grants: permissions of a signature beyond the one request. A grant that is not understood
+//! permits nothing, so that the enforcer asks again.
 
 use std::time::Duration;
 
@@ -55,7 +56,7 @@ impl GrantMatch {
     }
 }
 
-/// What a decision says about a grant, as read.
+/// The grant of a decision, as read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum WantedGrant {
     #[default]
@@ -64,7 +65,8 @@ pub(super) enum WantedGrant {
     Matching(GrantMatch),
 }
 
-/// A permission beyond one request, until a time or the end of the agent's session, whichever comes first.
+/// A permission beyond one request, until a time or the end of the agent's session, whichever comes
+/// first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Grant {
     pub matches: GrantMatch,

@@ -1,5 +1,6 @@
-//! What a person adds to a decision: a reason, the requested action that was chosen, a grant. Our clients encrypt it to the
-//! enforcer, because the gateway reads decisions; the decision's signature covers it either way.
+//! Additions of a person to a decision: a reason, the chosen action, a grant. Our clients encrypt
+//! them to the enforcer, because the gateway reads decisions. The decision's signature covers them
+//! either way.
 
 use serde_json::json;
 use zeroize::Zeroizing;
@@ -40,7 +41,7 @@ pub(super) struct ReadHints {
     pub(super) grant: WantedGrant,
 }
 
-/// What hints belong to. It is the associated data of their encryption.
+/// The context of hints: the associated data of their encryption.
 pub(super) struct HintsContext<'c> {
     pub(super) request_id: &'c RequestId,
     pub(super) artifact_hash: Sha256Hex,

@@ -1,6 +1,7 @@
-//! How a device tells the other devices of its approver the key of an enforcer that it has authenticated, so that they need not pair
-//! with it themselves. A signature covers the canonical introduction. It can be no other signature of a device: a decision has no
-//! member `statement`, and statements about devices have other names.
+//! A device introduces an enforcer whose key it has authenticated to the other devices of its
+//! approver, so that they need not pair with it themselves. A signature covers the canonical
+//! introduction. It can be no other signature of a device: a decision has no member `statement`,
+//! and statements about devices have other names.
 
 use serde_json::json;
 
@@ -24,7 +25,7 @@ pub const SIGNED_INTRODUCTION: &str = "the signed introduction";
 pub const INTRODUCED_KEY: &str = "the introduced enforcer's key";
 const INTRODUCE: &str = "enforcer.introduce";
 
-/// A well-formed introduction, with the text that its signature covers. Whoever signed it says so; nobody has verified it yet.
+/// A well-formed introduction, with the text that its signature covers. Nobody has verified it yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Introduction {
     tenant: TenantId,
@@ -37,7 +38,8 @@ pub struct Introduction {
 }
 
 impl Introduction {
-    /// `at` is when the enforcer was paired, on whichever device that was. A label that may not be shown is left out.
+    /// `at` is when the enforcer was paired, on any device. A label that may not be shown is left
+    /// out.
     pub fn new(
         tenant: &TenantId,
         approver: &ApproverId,

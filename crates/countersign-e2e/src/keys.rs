@@ -33,7 +33,8 @@ pub struct EncryptionKey([u8; 32]);
 
 impl EncryptionKey {
     pub(super) fn from_bytes(what: &'static str, bytes: [u8; 32]) -> Result<Self> {
-        // A recipient hashes its own key as it computes it. Another spelling of the same key would never open.
+        // A recipient hashes its own key as it computes it. Another spelling of the same key would
+        // never open.
         let canonical = bytes.iter().rev().lt(PRIME.iter().rev());
         // Multiplying by any clamped number sends a point of small order to zero, and no other.
         let product = x25519_dalek::x25519([1; 32], bytes);
@@ -143,7 +144,7 @@ impl fmt::Debug for DeviceKeys {
     }
 }
 
-/// The key of an enforcer: it seals requests, and opens prompts and what approvers add to decisions.
+/// The key of an enforcer: it seals requests, and opens prompts and the hints of decisions.
 pub struct EnforcerKeys {
     decryption: DecryptionKey,
 }

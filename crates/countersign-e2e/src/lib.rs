@@ -1,20 +1,53 @@
-//! End-to-end cryptography of the clients. It keeps a hostile gateway from reading content and from forging requests and
-//! decisions. Pure: no I/O, no clock, no database; time and randomness are parameters. `docs/encryption.md` describes every
-//! format and the order of the checks.
+//! End-to-end cryptography of the clients. It keeps a hostile gateway from reading content and from
+//! forging requests and decisions. `docs/encryption.md` of the repository describes every format and
+//! the order of the checks.
+//!
+//! Countersign's enforcer and approver programs use the whole crate. The gateway uses it to check
+//! statements about devices. Other clients in Rust can use it instead of writing the formats again.
+//! It is pure: no I/O, no clock, no database. Time and randomness are parameters.
+//!
+//! An enforcer and the phone of an approver pair by a link:
+//!
+//! ```
+//! use countersign_e2e::*;
+//! use countersign_protocol::id::{ApproverId, EnforcerId, TextId as _};
+//! use countersign_protocol::pairing::Nonce;
+//!
+//! # fn main() -> Result<(), Error> {
+//! // A client asks the system for random bytes.
+//! let mut random = |bytes: &mut [u8]| Ok::<_, Error>(bytes.fill(7));
+//! let (ci, alice) = (EnforcerId::parse("ci").unwrap(), ApproverId::parse("alice").unwrap());
+//! let nonce = Nonce::from_bytes([1; 32]); // The gateway chooses it for each attempt.
+//!
+//! let offer = EnforcerBundle::new(&EnforcerKeys::generate(&mut random)?, ci, &mut random)?;
+//! let secret = PairingSecret::generate(&mut random)?;
+//! let fingerprint = Fingerprint::of(&offer)?; // With the secret, it is in the link.
+//!
+//! let phone = DeviceKeys::generate(&mut random)?;
+//! let bundle = DeviceBundle::of(&phone, DeviceName::parse("phone")?)?;
+//! let authentic = AuthenticOffer::check(offer.clone(), &fingerprint)?;
+//! let (answer, _enforcer) =
+//!     answer_by_link(&authentic, &secret, &nonce, &alice, &bundle, &mut random)?;
+//!
+//! let received = receive_answer(&offer, &secret, &nonce, &alice, answer)?;
+//! assert!(matches!(received, ReceivedAnswer::Proven(device) if *device.bundle() == bundle));
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! | file | contents |
 //! |---|---|
-//! | `keys`, `bundle` | key pairs, public keys as they travel, device ids |
-//! | `pairing`, `comparison`, `link` | how an enforcer and a device come to know each other's keys |
-//! | `statement`, `trust`, `endorsement` | which devices speak for an approver, and how one is added |
-//! | `introduction` | how a device tells the others the key of an enforcer |
+//! | `keys`, `bundle`, `device_id` | key pairs, public keys as they travel, device ids |
+//! | `pairing`, `comparison`, `link` | authentication of an enforcer and a device to each other |
+//! | `statement`, `trust`, `endorsement` | the devices of an approver, and their additions |
+//! | `introduction` | the key of an enforcer, from one device to the others |
 //! | `artifact`, `seal`, `prompt`, `hints` | encryption and opening |
-//! | `decision`, `accept`, `grant` | signing a decision, and what must hold before it is acted on |
-//! | `outcome` | what the enforcer did with it, signed for the approver |
+//! | `decision`, `accept`, `grant` | signing a decision, and the checks before it is acted on |
+//! | `outcome` | the result at the enforcer, signed for the approver |
 //!
-//! A value that came from the network has another type before its checks than after: a [`DeviceBundle`] is only well formed,
-//! a [`PinnedDevice`] was authenticated at pairing, a [`TrustedDevice`] is in force. A plaintext exists only once every check
-//! has passed.
+//! A value from the network has another type before its checks than after: a [`DeviceBundle`] is
+//! only well formed, a [`PinnedDevice`] was authenticated at pairing, a [`TrustedDevice`] is in
+//! force. A plaintext exists only once every check has passed.
 
 #![forbid(unsafe_code)]
 

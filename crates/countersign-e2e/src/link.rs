@@ -1,5 +1,6 @@
-//! The pairing link: `<page>/#/pair/<code>/<secret>/<fingerprint>`. What follows `#` is not sent to a server, so the secret
-//! and the fingerprint reach the approver's device without passing the gateway.
+//! The pairing link: `<page>/#/pair/<code>/<secret>/<fingerprint>`. Browsers send nothing after `#`
+//! to a server, so the secret and the fingerprint reach the approver's device without passing the
+//! gateway.
 
 use std::fmt;
 

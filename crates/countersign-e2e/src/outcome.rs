@@ -1,8 +1,9 @@
-//! The enforcer's signed statement about a decision. The key is made for one request and named in the sealed artifact, so the approver
-//! need not believe the gateway, and the enforcer stores no lasting key.
+//! The enforcer's signed statement about a decision. The key is made for one request and named in
+//! the sealed artifact, so the approver need not believe the gateway, and the enforcer stores no
+//! lasting key.
 //!
-//! The form is a DSSE envelope around an in-toto statement, which existing tools read. The signed bytes begin with `DSSEv1`, so it
-//! can be no signature over canonical JSON.
+//! The form is a DSSE envelope around an in-toto statement, which existing tools read. The signed
+//! bytes begin with `DSSEv1`, so it can be no signature over canonical JSON.
 
 use std::fmt;
 
@@ -43,7 +44,7 @@ words! {
         /// The decision failed a check.
         Untrusted = "untrusted",
         Interrupted = "interrupted",
-        /// The call would no longer do what was shown.
+        /// The call would no longer have the effect that was shown.
         Changed = "changed",
     }
 }
@@ -81,7 +82,8 @@ impl fmt::Display for OutcomeEffect {
     }
 }
 
-/// The digest of a signed decision: of the text that is signed, and of the signature. It is the same for every spelling of the two.
+/// The digest of a signed decision: of the text that is signed, and of the signature. It is the
+/// same for every spelling of the two.
 pub fn decision_digest(decision: &JsonNode<'_>) -> Option<Sha256Hex> {
     let body = decision.as_object()?;
     let signature = Signature::parse(body.get("signature")?.as_str()?)?;
@@ -197,7 +199,8 @@ fn signed_bytes(payload: &[u8]) -> Vec<u8> {
     [head.as_bytes(), payload].concat()
 }
 
-/// Verifies an envelope as the gateway serves it: the enforcer that sealed `artifact` signed it, and about this decision.
+/// Verifies an envelope as the gateway serves it: the enforcer that sealed `artifact` signed it,
+/// and about this decision.
 pub fn verify_outcome(
     envelope: &str,
     artifact: &PlainArtifact,

@@ -1,5 +1,6 @@
-//! Pairing that the gateway cannot forge: both sides prove, or a person compares, that they saw the same two bundles in the
-//! same attempt. The gateway chooses the nonce and carries the messages; it is trusted with nothing.
+//! Pairing that the gateway cannot forge: both sides prove, or a person compares, that they saw the
+//! same two bundles in the same attempt. The gateway chooses the nonce and carries the messages; it
+//! is trusted with nothing.
 
 use serde_json::json;
 
@@ -16,7 +17,8 @@ use countersign_protocol::pairing::Nonce;
 const ANSWER: &str = "the approver's bundle";
 const PROOF_PURPOSE: &str = "countersign pairing v1";
 
-/// What a device sends to complete a pairing: its bundle, fresh randomness, and a proof if it used the link.
+/// The message of a device that completes a pairing: its bundle, fresh randomness, and a proof if
+/// it used the link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairingAnswer {
     bundle: DeviceBundle,
@@ -67,7 +69,7 @@ impl PairingAnswer {
     }
 }
 
-/// What both sides must have seen alike.
+/// The values that both sides must have seen alike.
 fn transcript(
     offer: &EnforcerBundle,
     nonce: &Nonce,
@@ -101,7 +103,8 @@ impl AuthenticOffer {
     }
 }
 
-/// An enforcer whose key a device has authenticated: at pairing, or as another device of its approver introduced it.
+/// An enforcer whose key a device has authenticated: at pairing, or as another device of its
+/// approver introduced it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PinnedEnforcer {
     id: EnforcerId,
@@ -144,7 +147,8 @@ impl PinnedDevice {
     }
 }
 
-/// On the device, from a link: the fingerprint has authenticated the enforcer, and the proof authenticates this device.
+/// On the device, from a link: the fingerprint has authenticated the enforcer, and the proof
+/// authenticates this device.
 pub fn answer_by_link(
     offer: &AuthenticOffer,
     secret: &PairingSecret,

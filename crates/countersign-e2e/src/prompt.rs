@@ -1,5 +1,5 @@
-//! Prompts from a device to an enforcer. The enforcer uses only the encrypted prompt; what the gateway shows beside it is for
-//! routing.
+//! Prompts from a device to an enforcer. The enforcer uses only the encrypted prompt; the plain
+//! members beside it are for routing.
 
 use std::fmt;
 
@@ -93,14 +93,14 @@ impl PlainPrompt {
         pub copy created_at: Timestamp;
         /// Where in the agent's interface it goes.
         pub copy target: &'static str;
-        /// What the person wrote.
+        /// The text of the person.
         pub ref words: str;
         pub copy hash: Sha256Hex;
         /// The canonical text, hash included.
         pub ref text: str;
     }
 
-    /// What travels beside the ciphertext.
+    /// The members that travel beside the ciphertext.
     pub fn context(&self, approver_id: ApproverId, enforcer_id: EnforcerId) -> PromptContext {
         PromptContext {
             request_id: self.request_id.clone(),
@@ -117,7 +117,8 @@ impl fmt::Debug for PlainPrompt {
     }
 }
 
-/// What a `prompt.send` says in plain about a sealed prompt. It is believed only if the content agrees.
+/// The plain members of a `prompt.send` about a sealed prompt. They are believed only if the
+/// content agrees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptContext {
     pub request_id: RequestId,

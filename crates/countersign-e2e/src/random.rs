@@ -7,7 +7,8 @@ use zeroize::{Zeroize as _, Zeroizing};
 
 use super::error::Result;
 
-/// Fills a buffer with unpredictable bytes, or fails. A failure ends the operation, which never goes on with zeros.
+/// Fills a buffer with unpredictable bytes, or fails. A failure ends the operation, which never
+/// goes on with zeros.
 pub trait RandomSource {
     fn fill(&mut self, bytes: &mut [u8]) -> Result<()>;
 }
@@ -24,8 +25,9 @@ pub(super) fn draw<const N: usize>(random: &mut impl RandomSource) -> Result<Zer
     Ok(bytes)
 }
 
-/// The 32 bytes from which `hpke` derives an ephemeral key, drawn before it asks: its generators cannot fail, the system's
-/// can. Were it ever to ask for more, `intact` says so and what it made must be thrown away.
+/// The 32 bytes from which `hpke` derives an ephemeral key, drawn before it asks: its generators
+/// cannot fail, the system's can. If it ever asks for more, `intact` is false and its result must
+/// be thrown away.
 pub(super) struct EphemeralSeed {
     bytes: Zeroizing<[u8; 32]>,
     used: bool,

@@ -1,7 +1,8 @@
-//! Encryption to several recipients: the content under a fresh key, and that key under HPKE (RFC 9180, auth mode) for each
-//! recipient. Auth mode shows a recipient that the key came from the paired sender. One recipient knows the key and could pass
-//! off other content to another: the context of an artifact or a prompt therefore holds the hash of its content, which whoever
-//! opens it compares. Hints have a single recipient, and the decision's signature covers them.
+//! Encryption to several recipients: the content under a fresh key, and that key under HPKE (RFC
+//! 9180, auth mode) for each recipient. Auth mode shows a recipient that the key came from the
+//! paired sender. A recipient knows the key and could pass off other content to another recipient.
+//! The context of an artifact or a prompt therefore holds the hash of its content, which each
+//! recipient compares. Hints have a single recipient, and the decision's signature covers them.
 
 use std::collections::BTreeSet;
 
@@ -31,7 +32,8 @@ const CONTENT_ALGORITHM: &str = "A256GCM";
 
 type EncapsulatedKey = <X25519HkdfSha256 as hpke::Kem>::EncappedKey;
 
-/// What is encrypted, and in which direction. A ciphertext of one purpose never opens as one of another.
+/// The kind of content, and its direction. A ciphertext of one purpose never opens as one of
+/// another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SealPurpose {
     /// From an enforcer to devices.
@@ -71,7 +73,7 @@ struct WrappedKey {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ciphertext {
     purpose: SealPurpose,
-    /// The device that encrypted a prompt. Elsewhere the sender is known from what the ciphertext belongs to.
+    /// The device that encrypted a prompt. Elsewhere the sender is known from the context.
     sender: Option<DeviceId>,
     nonce: [u8; 12],
     data: Vec<u8>,
@@ -162,7 +164,8 @@ fn recipients_json(purpose: SealPurpose, recipients: &[WrappedKey]) -> serde_jso
     wrapped.collect()
 }
 
-/// The associated data of the content: the context and all recipients, so that the whole ciphertext is one unit.
+/// The associated data of the content: the context and all recipients, so that the whole ciphertext
+/// is one unit.
 fn content_data(
     purpose: SealPurpose,
     context: &serde_json::Value,
@@ -230,7 +233,8 @@ pub(super) fn seal(
     })
 }
 
-/// Decrypts what `sender` encrypted in the same context. The caller still has to compare an artifact or a prompt with its hash.
+/// Decrypts a ciphertext that `sender` made in the same context. The caller still has to compare an
+/// artifact or a prompt with its hash.
 pub(super) fn open(
     ciphertext: &Ciphertext,
     own_name: &str,

@@ -1,5 +1,6 @@
-//! Statements by which a device in force adds or revokes a device of the same approver. A signature covers the canonical
-//! statement. It can never be one of a decision: a decision has no member `statement`, and unknown members are refused.
+//! Statements by which a device in force adds or revokes a device of the same approver. A signature
+//! covers the canonical statement. It can never be one of a decision: a decision has no member
+//! `statement`, and unknown members are refused.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +30,8 @@ pub enum StatementChange {
     Revoke(DeviceId),
 }
 
-/// A well-formed statement, with the text that its signatures cover. Whether they verify is for `DeviceTrust` to say.
+/// A well-formed statement, with the text that its signatures cover. Whether they verify is for
+/// `DeviceTrust` to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceStatement {
     tenant: TenantId,
@@ -65,7 +67,7 @@ impl DeviceStatement {
         Self::of_members(&members)
     }
 
-    /// Revokes a device, and with it whatever it has added that is not among the devices that the signer `keeps`.
+    /// Revokes a device, and the devices it has added except those that the signer `keeps`.
     pub fn revocation(
         tenant: &TenantId,
         approver: &ApproverId,

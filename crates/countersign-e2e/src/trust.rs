@@ -1,5 +1,6 @@
-//! Which devices speak for an approver. An enforcer starts from the devices it pinned at pairing, the gateway from the first
-//! device of an approver; both follow statements from there and trust nothing else.
+//! Which devices speak for an approver. An enforcer starts from the devices it pinned at pairing,
+//! the gateway from the first device of an approver; both follow statements from there and trust
+//! nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -32,7 +33,8 @@ pub enum TrustUpdate {
     Known(DeviceId),
 }
 
-/// The devices of one approver. Revoked ids are kept for ever: an old statement, shown again, brings none of them back.
+/// The devices of one approver. Revoked ids are kept for ever: an old statement, shown again,
+/// brings none of them back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceTrust {
     tenant: TenantId,
@@ -108,13 +110,13 @@ impl DeviceTrust {
         if *device.approver() != self.approver {
             return Err(Error::OtherApprover);
         }
-        // It stays, whatever becomes of the device that had added it.
+        // It stays, even if the device that had added it is revoked.
         self.adders.remove(&device.bundle().id());
         self.add(device.bundle())
     }
 
-    /// Registers the first device an approver ever has, by its own statement. Only the gateway does this: to an enforcer a
-    /// device that vouches for itself is unknown.
+    /// Registers the first device an approver ever has, by its own statement. Only the gateway does
+    /// this: to an enforcer a device that vouches for itself is unknown.
     pub fn register_first(&mut self, signed: &SignedStatement) -> Result<TrustUpdate> {
         self.check_subject(signed)?;
         let statement = signed.statement();
@@ -134,13 +136,14 @@ impl DeviceTrust {
     pub fn follow(&mut self, signed: &SignedStatement) -> Result<TrustUpdate> {
         self.check_subject(signed)?;
         let statement = signed.statement();
-        // A list is read again as a whole, and may begin with statements of devices that were revoked since.
+        // A list is read again as a whole, and may begin with statements of devices that were
+        // revoked since.
         match statement.change() {
             StatementChange::Add(bundle) if self.has(bundle) => {
                 return Ok(TrustUpdate::Known(bundle.id()));
             }
             StatementChange::Revoke(id) if self.revoked.contains(id) => {
-                // It may have revoked itself before, to keep what it has added.
+                // It may have revoked itself before, to keep the devices it has added.
                 if let (Some(keeps), Ok(())) = (statement.keeps(), self.check_signer(signed)) {
                     self.revoke_added_by(*id, keeps);
                 }
@@ -183,11 +186,13 @@ impl DeviceTrust {
         self.revoked.insert(id);
     }
 
-    /// Revokes what a revoked device has added, and what those have added, unless it is to be kept. A thief can sign an addition
-    /// after the revocation, and a gateway can list it before the revocation.
+    /// Revokes the devices that a revoked device has added, and those that they have added, except
+    /// those to be kept. A thief can sign an addition after the revocation, and a gateway can list
+    /// it before the revocation.
     fn revoke_added_by(&mut self, id: DeviceId, keeps: &BTreeSet<DeviceId>) {
         let (mut adders, mut gone) = (vec![id], BTreeSet::new());
-        // Also through devices that were revoked before: one of them may have been revoked to hide what it has added.
+        // Also through devices that were revoked before: one of them may have been revoked to hide
+        // its additions.
         while let Some(adder) = adders.pop() {
             for (added, by) in &self.adders {
                 if *by == adder && !keeps.contains(added) && gone.insert(*added) {
@@ -210,9 +215,9 @@ impl DeviceTrust {
         in_force.filter(|it| rest.revoked.contains(it)).collect()
     }
 
-    /// Follows a list in its order, and again as long as that leads to further devices: what a device signed may stand before the
-    /// statement by which it becomes known here. What cannot be followed changes nothing and does not stop the rest; it is
-    /// returned with its place.
+    /// Follows a list in its order, and again while that adds devices: the statements of a device
+    /// may stand before the one that makes it known here. A statement that cannot be followed
+    /// changes nothing and does not stop the rest; it is returned with its place.
     pub fn follow_all<'s>(
         &mut self,
         list: impl IntoIterator<Item = &'s SignedStatement>,
@@ -261,7 +266,8 @@ impl DeviceTrust {
         if self.has(bundle) {
             return Ok(TrustUpdate::Known(id));
         }
-        // An id is half a hash. Whoever finds two key pairs with the same id must not replace one by the other.
+        // An id is half a hash. An attacker who finds two key pairs with the same id must not
+        // replace one by the other.
         if self.device(id).is_ok() {
             return Err(Error::DeviceIdTaken(id));
         }

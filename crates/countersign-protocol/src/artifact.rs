@@ -1,5 +1,5 @@
-//! The body of `artifact.submit`: sealed if it has the member `ciphertext`, else open. Stored is the submitted text itself,
-//! so that it can be forwarded byte for byte.
+//! The body of `artifact.submit`: sealed if it has the member `ciphertext`, else open. The
+//! submitted text itself is stored, so that it can be forwarded byte for byte.
 
 use super::canonical::{Sha256Hex, canonical_without};
 use super::envelope::IncomingEnvelope;

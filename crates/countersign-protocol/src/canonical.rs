@@ -1,4 +1,5 @@
-//! Canonical JSON (RFC 8785). The canonical text is only hashed or verified; the sender's own text is stored and forwarded.
+//! Canonical JSON (RFC 8785). The canonical text is only hashed or verified; the sender's own text
+//! is stored and forwarded.
 
 use std::fmt;
 
@@ -14,7 +15,7 @@ pub fn canonical(node: &JsonNode<'_>) -> String {
     out
 }
 
-/// The canonical text of an object without one member: what a hash or signature covers.
+/// The canonical text of an object without one member, as hashes and signatures cover it.
 pub fn canonical_without(object: &JsonObject<'_>, member: &str) -> String {
     let mut out = String::new();
     write_members(&mut out, object.iter().filter(|other| other.name != member));

@@ -1,5 +1,5 @@
-//! The one clock, which tests can move, and the ids that are made from it.
-//! The database's clock judges exchanges; this one judges what the database does not see, and carries the same offset.
+//! The one clock, which tests can move, and the ids that are made from it. The database's clock
+//! judges exchanges. This one judges everything else, and has the same offset.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};

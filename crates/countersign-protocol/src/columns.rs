@@ -1,5 +1,5 @@
-//! How the protocol's types are stored: the PostgreSQL type of each, and how it is read back. A stored value that the
-//! gateway would never have written is an error.
+//! How the protocol's types are stored: the PostgreSQL type of each, and how it is read back. A
+//! stored value that the gateway would never have written is an error.
 
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
@@ -25,7 +25,7 @@ use crate::signature::PublicKey;
 use crate::timestamp::Timestamp;
 use crate::{prompt, session};
 
-/// Stores types as another one that sqlx knows: what is written for a value, and what is read from a stored one.
+/// Stores types as another one that sqlx knows. One expression writes a value, the other reads it.
 macro_rules! stored_as {
     ($base:ty: $($type:ty),+; |$value:ident| $write:expr; |$stored:ident| $read:expr) => {$(
         impl Type<Postgres> for $type {

@@ -1,5 +1,5 @@
-//! Parses API keys, whole or as the user and password of `Basic`, and the codes that bind certificates. Verification is in
-//! `gateway`.
+//! Parses API keys, whole or as the user and password of `Basic`, and the codes that bind
+//! certificates. Verification is in `gateway`.
 
 use base64::Engine as _;
 
@@ -44,7 +44,8 @@ impl<'a> ApiKey<'a> {
     }
 }
 
-/// A code that binds a client certificate once, `csc_<id>_<secret>`. The secret must not be printed.
+/// A code that binds a client certificate once, `csc_<id>_<secret>`. The secret must not be
+/// printed.
 pub struct BindingCode<'a> {
     pub id: CredentialId,
     pub secret: &'a str,
@@ -63,7 +64,8 @@ fn id_and_secret<'a>(text: &'a str, prefix: &str) -> Option<(CredentialId, &'a s
     Some((CredentialId::parse(id)?, secret))
 }
 
-/// The decoded `Basic` credentials: a credential's id and its secret, or the whole key in place of the secret.
+/// The decoded `Basic` credentials: a credential's id and its secret, or the whole key in place of
+/// the secret.
 pub struct UserPassword(String);
 
 impl UserPassword {

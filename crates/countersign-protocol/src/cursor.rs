@@ -1,4 +1,5 @@
-//! Page cursors: opaque to clients and bound to their listing. The checksum catches mistakes; it is no secret.
+//! Page cursors: opaque to clients and bound to their listing. The checksum catches mistakes; it is
+//! no secret.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -1,4 +1,5 @@
-//! The body of `decision.submit`, in the full or the compact form, and the judgement of its signature.
+//! The body of `decision.submit`, in the full or the compact form, and the judgement of its
+//! signature.
 
 use super::canonical::{Sha256Hex, canonical_without};
 use super::envelope::IncomingEnvelope;
@@ -12,7 +13,8 @@ use super::words::words;
 /// Longest nonce; a 256-bit one in base64url has 43 characters.
 pub const MAX_NONCE_CHARS: usize = 512;
 
-/// Longest nonce that is remembered as it is, in bytes; a longer one as its hash, so that it fits into an index.
+/// Longest nonce that is remembered as it is, in bytes; a longer one as its hash, so that it fits
+/// into an index.
 const MAX_COUNTED_BYTES: usize = 64;
 
 words! {
@@ -147,7 +149,7 @@ pub struct SigningKey {
     pub revoked_at: Option<Timestamp>,
 }
 
-/// What the judgement of a signature depends on; it must still hold when the decision is written.
+/// The basis of a judgement about a signature. It must still hold when the decision is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignatureTrust {
     Verified(Box<SigningKey>),
@@ -167,9 +169,9 @@ impl SignatureTrust {
 }
 
 impl Decision {
-    /// The nonce as it is recorded, if it is to count once. That of a full decision counts where its key is known; that of a
-    /// compact one always, since its signature binds it to nothing else: an enforcer may know the key where the gateway does
-    /// not.
+    /// The nonce as it is recorded, if it is to count once. That of a full decision counts where
+    /// its key is known; that of a compact one always, since its signature binds it to nothing
+    /// else: an enforcer may know the key where the gateway does not.
     pub fn counted_nonce(&self, trust: &SignatureTrust, rule: CompactRule) -> Option<String> {
         let counts = match (self.form, rule) {
             (DecisionForm::Full, _) => trust.verification() == Verification::Registered,

@@ -1,4 +1,5 @@
-//! The devices of an approver, as they are listed and stored. What makes a statement count is in `e2e`.
+//! The devices of an approver, as they are listed and stored. The crate `countersign-e2e` judges
+//! statements.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -11,7 +12,8 @@ use super::words::words;
 pub const MAX_STATEMENT_BYTES: usize = 8 << 10;
 /// Most statements of an approver since its devices were last reset.
 pub const MAX_STATEMENTS: usize = 256;
-/// The same, if the statement revokes a device that was added: a full list must not protect a stolen device.
+/// The same, if the statement revokes a device that was added: a full list must not protect a
+/// stolen device.
 pub const MAX_STATEMENTS_TO_REVOKE: usize = 2 * MAX_STATEMENTS;
 
 /// Most bytes of a signed introduction. With short ids and no label it has about half a KiB.

@@ -1,5 +1,5 @@
-//! Every refusal of the gateway, with its message, and the one table of statuses, codes and details. What only the HTTP
-//! transport refuses is in `http::error`.
+//! Every refusal of the gateway, with its message, and the one table of statuses, codes and
+//! details. Refusals of the HTTP transport alone are in `http::error`.
 
 mod code;
 mod description;
@@ -52,7 +52,7 @@ pub enum Error {
     #[error("the exchange has expired")]
     Expired,
 
-    // Both read the same to the caller, whatever is wrong with the credential.
+    // Both read the same to the caller, so that it learns nothing about the credential.
     #[error("a valid credential is needed")]
     Unauthenticated,
     #[error("a valid credential is needed")]
@@ -79,7 +79,7 @@ pub enum Error {
     NotPaired { pointer: &'static str },
     #[error("the signature does not verify under the approver's keys")]
     SignatureInvalid,
-    /// `text` is what the key should have signed.
+    /// `text` should have been signed by the key.
     #[error("the proof does not verify under the key that it is to register")]
     KeyProof { text: String },
     #[error("the signing key has been revoked")]

@@ -1,5 +1,5 @@
-//! The state machine of an exchange. A guarded statement reports facts; the functions here alone turn them into an
-//! outcome.
+//! The state machine of an exchange. A guarded statement of the store reports facts. Only the
+//! functions here turn them into an outcome.
 
 use super::error::{Error, Result};
 use super::id::OperationId;
@@ -20,7 +20,8 @@ words! {
 }
 
 impl ExchangeState {
-    /// The state at an instant: a pending exchange past its expiry is expired, whether or not the sweep has written it.
+    /// The state at an instant: a pending exchange past its expiry is expired, whether or not the
+    /// sweep has written it.
     #[must_use]
     pub fn at(self, past: bool) -> Self {
         if past && self == Self::PendingApproval {
@@ -104,7 +105,7 @@ pub fn judge_submission(
     }
 }
 
-/// What the store found of the exchange, under the row's lock.
+/// The exchange as the store found it, under the row's lock.
 #[derive(Debug, Default, Clone)]
 #[expect(
     clippy::struct_excessive_bools,
@@ -136,8 +137,8 @@ pub struct JudgedDecision {
     pub duplicate: bool,
 }
 
-/// Judges a decision by what the store found; the order of the checks is part of the contract. `None`: the approver's keys
-/// have changed, and the signature is to be judged again.
+/// Judges a decision by the facts of the store; the order of the checks is part of the contract.
+/// `None`: the approver's keys have changed, and the signature is to be judged again.
 pub fn judge_decision(fact: &DecisionFact, verified: bool) -> Result<Option<JudgedDecision>> {
     if fact.written || fact.own {
         return Ok(Some(JudgedDecision {
@@ -171,7 +172,7 @@ pub fn judge_decision(fact: &DecisionFact, verified: bool) -> Result<Option<Judg
     }
 }
 
-/// What the store found of an exchange that was to be withdrawn or cancelled.
+/// An exchange that is to be withdrawn or cancelled, as the store found it.
 #[derive(Debug, Clone)]
 pub struct EndFact {
     /// Set if this attempt, or an earlier try of it, ended the exchange.

@@ -1,4 +1,5 @@
-//! Checks extensions: their keys must be namespaced, and the requested actions of an artifact well formed.
+//! Checks extensions: their keys must be namespaced, and the requested actions of an artifact well
+//! formed.
 
 use super::decision::Verdict;
 use super::json::{JsonNode, JsonValue};

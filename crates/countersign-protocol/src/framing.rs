@@ -1,5 +1,5 @@
-//! The three framings of the generic endpoints: the bare object, the core Envelope, the wire Envelope. All are parsed into
-//! the same type, so that one use case serves them all.
+//! The three framings of the generic endpoints: the bare object, the core Envelope, the wire
+//! Envelope. All are parsed into the same type, so that one use case serves them all.
 
 use super::envelope::{EnvelopeRecipient, EnvelopeSender, IncomingEnvelope};
 use super::json::{JsonNode, JsonObject};
@@ -35,7 +35,8 @@ impl Framing {
             (Self::Core | Self::Wire, _) => pointer,
             (Self::Bare, _) => match pointer.strip_prefix("/body") {
                 Some(rest) if rest.is_empty() || rest.starts_with('/') => rest,
-                // A bare object has no sender or recipient: a missing one is a fault of the whole object.
+                // A bare object has no sender or recipient: a missing one is a fault of the whole
+                // object.
                 _ if pointer.starts_with("/sender/") || pointer.starts_with("/recipient/") => "",
                 _ => pointer,
             },

@@ -1,5 +1,5 @@
-//! Ids. A client's id has 1 to 128 characters, none of them a control or bidirectional one, and is case-sensitive. The gateway's own
-//! ids are version 7 UUIDs.
+//! Ids. A client's id has 1 to 128 characters, none of them a control or bidirectional one, and is
+//! case-sensitive. The gateway's own ids are version 7 UUIDs.
 
 use std::fmt;
 
@@ -85,9 +85,10 @@ macro_rules! own_id {
 }
 
 own_id! {
-    /// Something the gateway emits; what an ack names.
+    /// A message of the gateway. An ack names it.
     MessageId,
-    /// One attempt at a transition, made by the node that tries it: a retry recognises its own row by it.
+    /// One attempt at a transition, made by the node that tries it: a retry recognises its own row
+    /// by it.
     OperationId,
 }
 

@@ -1,9 +1,9 @@
-//! Inserts that a caller may repeat: submissions and prompts. At most one is written per id; the same content from the same
-//! sender again gets the outcome of the first.
+//! Inserts that a caller may repeat: submissions and prompts. At most one is written per id; the
+//! same content from the same sender again gets the outcome of the first.
 
 use super::id::OperationId;
 
-/// What the store knows of an idempotency key.
+/// The state of an idempotency key in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyFact {
     /// No key was sent, or it is not bound.
@@ -22,7 +22,7 @@ pub struct ExistingRow<T> {
     pub value: T,
 }
 
-/// What became of an insert in the store.
+/// The result of an insert in the store.
 #[derive(Debug, Clone)]
 pub enum InsertFact<W, T, R> {
     Written(W),

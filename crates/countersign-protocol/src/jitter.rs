@@ -1,4 +1,5 @@
-//! Random delays. Whatever is periodic varies by a fifth, so that nodes started together do not stay in step.
+//! Random delays. Periodic work varies by a fifth, so that nodes started together do not stay in
+//! step.
 
 use std::time::Duration;
 

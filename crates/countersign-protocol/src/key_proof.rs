@@ -1,5 +1,6 @@
-//! Proof that whoever registers a signing key holds it: the key itself signs for whom it is registered. Without it, one
-//! approver could register the key of another, and claim what that one signed.
+//! Proof that the holder of a signing key registers it: the key signs a text that names its
+//! approver. Without this proof, one approver could register the key of another, and claim its
+//! signatures.
 
 use time::Duration;
 
@@ -10,7 +11,7 @@ use super::reader::{InvalidMember, MemberReader, ReadResult};
 use super::signature::{PublicKey, Signature};
 use super::timestamp::Timestamp;
 
-/// The first line of what is signed, so that it can never be taken for something else.
+/// The first line of the signed text, which no other signature covers.
 const PURPOSE: &str = "countersign-key-registration-v1";
 const NONCE_CHARS: (usize, usize) = (16, 128);
 /// How far the time of a proof may be from the gateway's clock.
@@ -19,7 +20,7 @@ const PROOF_LIFETIME: Duration = Duration::minutes(5);
 #[derive(Debug)]
 pub struct KeyProof {
     pub nonce: String,
-    /// As it was sent, since that is what was signed.
+    /// As it was sent, because the signature covers this text.
     created_text: String,
     created_at: Timestamp,
     signature: Signature,

@@ -1,8 +1,18 @@
-//! The types and rules of Countersign's protocol. They do no I/O and ask no clock or database: time and settings are parameters. Input is
-//! parsed into types that hold only valid values, with the exact text kept beside them.
+//! The types and rules of Countersign's protocol. Input is parsed into types that hold only valid
+//! values, with the exact text kept beside them. The gateway and all clients use it, as does
+//! `countersign-e2e`. It does no I/O and asks no database; time and settings are parameters.
 //!
-//! Two modules are beside the rules because every client and node needs them: [`clock`] asks the system for the time, [`jitter`] for
-//! random delays.
+//! Two modules are an exception, because every client and node needs them: [`clock`] asks the
+//! system for the time, [`jitter`] for random delays.
+//!
+//! ```
+//! use countersign_protocol::{canonical::canonical, json};
+//!
+//! let node = json::parse(br#"{"b": 1.0, "a": "\u0041"}"#).unwrap();
+//! assert_eq!(canonical(&node), r#"{"a":"A","b":1}"#);
+//! // Parsers disagree about repeated names, so they are refused.
+//! assert!(json::parse(br#"{"a": 1, "a": 2}"#).is_err());
+//! ```
 
 #![forbid(unsafe_code)]
 

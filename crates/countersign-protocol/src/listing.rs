@@ -1,4 +1,5 @@
-//! What the API shows of stored things: tenants, credentials, exchanges, the audit, sessions. Nothing secret, and no payload.
+//! Stored things as the API lists them: tenants, credentials, exchanges, the audit, sessions. No
+//! secret and no payload is among them.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -47,7 +48,8 @@ pub struct CredentialLine {
     /// To the minute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_used_at: Option<Timestamp>,
-    /// SHA-256 of the certificate in hexadecimal; a certificate credential without one waits for its holder.
+    /// SHA-256 of the certificate in hexadecimal; a certificate credential without one waits for
+    /// its holder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thumbprint: Option<String>,
     /// When the holder of the certificate bound it.
@@ -71,7 +73,7 @@ pub struct InvitationLine {
     pub expires_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used_at: Option<Timestamp>,
-    /// What whoever used it got.
+    /// The credential that it gave to its user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credential_id: Option<CredentialId>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -84,7 +84,8 @@ impl RequestMessage {
                 text.push_str(stored);
                 text.push('}');
             }
-            // The stored object was built by the gateway: never empty, first character a brace. Its members follow.
+            // The stored object was built by the gateway: never empty, first character a brace. Its
+            // members follow.
             (Some(stored), Form::Sealed) => {
                 text.push(',');
                 text.push_str(stored.strip_prefix('{').ok_or(NotJson)?);
@@ -107,8 +108,9 @@ impl RequestMessage {
 const VOUCHING: [&str; 2] = ["verified", "verification"];
 
 impl Verification {
-    /// A `trace` that says how far the gateway vouches for a decision's signature: nothing but `trace` is free to carry that.
-    /// What the approver itself wrote under these names is left out; the rest of its text stays.
+    /// A `trace` that says how far the gateway vouches for a decision's signature: nothing but
+    /// `trace` is free to carry that. Members that the approver itself wrote under these names are
+    /// left out; the rest of its text stays.
     pub fn carried_by(self, trace: Option<&str>) -> String {
         let verified = self == Self::Registered;
         let [first, second] = VOUCHING;

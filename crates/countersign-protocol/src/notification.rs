@@ -1,4 +1,5 @@
-//! Notifications of approvers: where they are sent, and what is said. Nothing of a request is: only that something waits.
+//! Notifications of approvers: their targets and their texts. A notification says only that
+//! something waits, and nothing of the request.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -44,7 +45,8 @@ words! {
 
 redacted! { TargetUrl = "(redacted)", WebhookSecret = "(redacted)", PushKeys = "(redacted)" }
 
-/// An absolute `https:` or `http:` URL without credentials and fragment. It is a capability, and never printed.
+/// An absolute `https:` or `http:` URL without credentials and fragment. It is a capability, and
+/// never printed.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(transparent)]
 pub struct TargetUrl(String);
@@ -111,7 +113,8 @@ impl WebhookSecret {
     }
 }
 
-/// The keys of a browser's subscription (RFC 8291): a point of P-256, and a secret that authenticates.
+/// The keys of a browser's subscription (RFC 8291): a point of P-256, and a secret that
+/// authenticates.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 pub struct PushKeys {
     pub p256dh: Vec<u8>,
@@ -237,7 +240,7 @@ pub struct AddedNotification {
     pub secret: Option<String>,
 }
 
-/// What came of a test.
+/// The result of a test.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TestedNotification {
@@ -249,10 +252,10 @@ pub struct TestedNotification {
     pub failure: Option<String>,
 }
 
-/// What is said.
+/// The occasion of a notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotificationNotice {
-    /// So many requests wait.
+    /// The number of requests that wait.
     Waiting(i64),
     Test,
 }
@@ -273,13 +276,14 @@ impl NotificationNotice {
         }
     }
 
-    /// What a browser is sent.
+    /// The body for a browser.
     pub fn push_payload(self) -> String {
         format!("{{\"type\":\"{}\"}}", self.type_name())
     }
 }
 
-/// What a webhook is sent. Chat services show `text` (Slack, Mattermost), or `title` and `message` (Gotify).
+/// The body for a webhook. Chat services show `text` (Slack, Mattermost), or `title` and `message`
+/// (Gotify).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookBody<'a> {

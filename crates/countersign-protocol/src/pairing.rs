@@ -1,5 +1,6 @@
-//! Pairing an enforcer with an approver: the code that a person types, the nonce that identifies the attempt, the token
-//! that routes submissions afterwards, and the bodies of the endpoints. None of the three may appear in a log.
+//! Pairing an enforcer with an approver: the code that a person types, the nonce that identifies
+//! the attempt, the token that routes submissions afterwards, and the bodies of the endpoints. None
+//! of the three may appear in a log.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Presence: parses `hello`, and judges from the store's facts whether an enforcer is online. Routing does not depend on
-//! it.
+//! Presence: parses `hello`, and judges from the store's facts whether an enforcer is online.
+//! Routing does not depend on it.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::words::words;
 
 pub const MAX_NAME_CHARS: usize = 1_024;
 
-/// What a client says it can do.
+/// The abilities that a client announces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ClientCapabilities {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,12 +87,12 @@ pub struct ChannelFacts {
     /// Of the newest channel, live ones first.
     pub transport: Transport,
     pub seen_at: Timestamp,
-    /// When they ended, unless one is live: when the node's lease expired or, for a silent channel, when it was opened, so
-    /// that later calls count.
+    /// When they ended, unless one is live: when the node's lease expired or, for a silent channel,
+    /// when it was opened, so that later calls count.
     pub ended_at: Timestamp,
 }
 
-/// What the store knows of an enforcer: a record of calls, channels, or both.
+/// An enforcer as the store knows it: a record of calls, channels, or both.
 #[derive(Debug)]
 pub struct PresenceFacts {
     pub enforcer: EnforcerId,
@@ -120,8 +120,8 @@ pub struct Presence {
     pub capabilities: Option<Box<RawValue>>,
 }
 
-/// Judges whether an enforcer is online: it has a live channel, or called within `call_for` and since its last channel
-/// ended. `None` if nothing is known of it.
+/// Judges whether an enforcer is online: it has a live channel, or called within `call_for` and
+/// since its last channel ended. `None` if nothing is known of it.
 pub fn judge_presence(facts: PresenceFacts, call_for: Duration) -> Option<Presence> {
     let PresenceFacts { noted, held, .. } = &facts;
     let called_at = noted.as_ref().and_then(|noted| noted.called_at);

@@ -1,4 +1,5 @@
-//! Which approver a submission asks. The routing members of sealed metadata are neither stored nor forwarded.
+//! Which approver a submission asks. The routing members of sealed metadata are neither stored nor
+//! forwarded.
 
 use super::id::ApproverId;
 use super::json::JsonNode;

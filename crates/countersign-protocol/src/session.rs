@@ -1,4 +1,4 @@
-//! Session events: what an enforcer reports of its agent. Events may arrive in any order and more
+//! Session events: reports of an enforcer about its agent. Events may arrive in any order and more
 //! than once; the latest state counts, and an end is final.
 
 mod event;

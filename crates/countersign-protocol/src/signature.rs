@@ -1,4 +1,5 @@
-//! Ed25519 with strict verification: no small-order keys, no malleable signatures. Texts are base64url.
+//! Ed25519 with strict verification: no small-order keys, no malleable signatures. Texts are
+//! base64url.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

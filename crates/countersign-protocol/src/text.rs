@@ -6,7 +6,8 @@ pub fn is_control_or_bidi(character: char) -> bool {
         || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Those, and whatever else takes no place on the screen. Joiners and variation selectors, of which emoji consist, are among them.
+/// Those, and other characters that take no place on the screen. Joiners and variation selectors,
+/// of which emoji consist, are among them.
 pub fn is_invisible(character: char) -> bool {
     is_control_or_bidi(character)
         || matches!(character,

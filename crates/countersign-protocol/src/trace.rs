@@ -1,4 +1,5 @@
-//! W3C trace contexts, in headers and in the `trace` of Envelopes. A malformed context is ignored, never refused.
+//! W3C trace contexts, in headers and in the `trace` of Envelopes. A malformed context is ignored,
+//! never refused.
 
 use super::{hex, json};
 
@@ -64,7 +65,8 @@ impl TraceContext {
         format!("00-{}-{}-{flags:02x}", self.trace_text(), self.span_text())
     }
 
-    /// An Envelope's `trace` with this context added, unless it has one already. The rest of its text stays as it is.
+    /// An Envelope's `trace` with this context added, unless it has one already. The rest of its
+    /// text stays as it is.
     pub fn carried_by(&self, trace: Option<String>) -> String {
         let mut members = format!("\"traceparent\":\"{}\"", self.traceparent());
         if let Some(state) = &self.state {

@@ -1,10 +1,10 @@
-//! What can be waited for, and the short digest of it that nodes send each other.
+//! Keys of the things that callers wait for, and the short digests that nodes send each other.
 
 use sha2::{Digest, Sha256};
 
 use super::id::{ApproverId, EnforcerId, RequestId, TenantId};
 
-/// Something whose change someone may wait for.
+/// A thing whose change a caller can wait for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum WakeKey {
     Approver(TenantId, ApproverId),

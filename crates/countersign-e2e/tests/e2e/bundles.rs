@@ -110,7 +110,8 @@ fn a_label_is_read_as_it_was_and_one_that_may_not_be_shown_is_refused() {
     }
 }
 
-/// The points of small order on Curve25519 and its twist, by their u coordinates, and other spellings of keys.
+/// The points of small order on Curve25519 and its twist, by their u coordinates, and other
+/// spellings of keys.
 const BAD_X25519: [(&str, &str); 9] = [
     (
         "zero",

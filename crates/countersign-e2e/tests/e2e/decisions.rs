@@ -1,4 +1,4 @@
-//! An enforcer acts on what a pinned device approved for this request, and on nothing else.
+//! An enforcer acts only on the approval of a pinned device for this request.
 
 use super::judging::{approval, judge, members, sign_raw, signed};
 use super::people::{device, known, node, now, revoke, ruling, time, world};

@@ -10,7 +10,7 @@ use countersign_protocol::id::{ApproverId, TenantId, TextId as _};
 
 use super::people::{World, add, alice, device, node, now, paired, revoke, tenant, world};
 
-/// A statement by whoever `signer` is, in the name of `by`.
+/// A statement that `signer` makes in the name of `by`.
 fn forged(signer: &DeviceKeys, by: &DeviceKeys, change: &StatementChange) -> SignedStatement {
     let statement = DeviceStatement::new(&tenant(), &alice(), change, now(), by.id()).unwrap();
     let signature = statement.sign(signer).unwrap();
@@ -135,7 +135,8 @@ fn a_list_leads_on_to_what_stands_before_the_statement_that_makes_its_signer_kno
     let (tablet, tablet_bundle) = device("tablet");
     let (stolen, stolen_bundle) = device("stolen");
     let (foreign, foreign_bundle) = device("foreign");
-    // The order in which it happened. Whoever begins with the tablet knows the phone only by the last one.
+    // The order in which it happened. An enforcer that begins with the tablet knows the phone only
+    // by the last one.
     let list = [
         add(&world.phone, &world.laptop, &world.laptop_bundle),
         add(&world.laptop, &stolen, &stolen_bundle),
@@ -257,7 +258,7 @@ fn what_a_revoked_device_added_goes_with_it_unless_it_is_kept() {
         add(&good, &child, &childs),
     ];
     let revocation = revoke_keeping(phone, stolen, &[phone, &good]);
-    // Whoever has the keys can revoke the device first, to keep what it has added.
+    // A thief of the keys can revoke the device first, to keep its additions.
     let first = [
         vec![],
         vec![revoke(stolen, stolen)],
@@ -311,7 +312,7 @@ fn what_a_revoked_device_added_goes_with_it_unless_it_is_kept() {
 }
 
 #[test]
-fn what_was_pinned_stays_whoever_had_added_it() {
+fn a_pinned_device_stays_when_its_adder_is_revoked() {
     let mut world = world();
     let (tablet, bundle) = device("tablet");
     world

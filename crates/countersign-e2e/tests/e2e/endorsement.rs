@@ -1,4 +1,5 @@
-//! A new device asks a device in force to add it. Neither publishes anything about a device that it does not know.
+//! A new device asks a device in force to add it. Neither publishes anything about a device that it
+//! does not know.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -47,7 +48,7 @@ fn both_devices_add_each_other_by_one_text() {
         (&world.laptop, &world.laptop_bundle),
     ] {
         let statements = read.endorse(&tenant(), &alice(), (keys, own)).unwrap();
-        // Whoever knows the old device learns of the new one, and the other way round.
+        // An enforcer that knows the old device learns of the new one, and the other way round.
         let known_old = vec![own.clone()];
         let mut trust = DeviceTrust::from_own_records(tenant(), alice(), known_old, [].into());
         assert_eq!(

@@ -1,4 +1,5 @@
-//! A device tells the others the key of an enforcer. Nothing counts but the signature of a device in force of the same approver.
+//! A device tells the others the key of an enforcer. Nothing counts but the signature of a device
+//! in force of the same approver.
 
 use countersign_e2e::{
     DeviceTrust, EncryptionKey, EnforcerKeys, Error, Introduction, PinnedEnforcer,

@@ -28,7 +28,7 @@ pub fn approval(world: &World, body: &str) -> VerifiedApproval {
     }
 }
 
-/// Signs whatever members it is given, as a device could that is not ours.
+/// Signs any members, as a foreign device could.
 pub fn sign_raw(keys: &DeviceKeys, members: &Value) -> String {
     use base64::Engine as _;
     use ed25519_dalek::Signer as _;

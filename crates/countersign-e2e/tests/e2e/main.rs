@@ -1,4 +1,5 @@
-//! End-to-end cryptography: known answers, and that nothing altered, swapped, repeated or invented is ever accepted.
+//! End-to-end cryptography: known answers, and that nothing altered, swapped, repeated or invented
+//! is ever accepted.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,6 @@
-//! What an enforcer did, signed with the key that its artifact names. `tests/vectors/outcome.json` is for other implementers; after a
-//! deliberate change, run this once with `WRITE_VECTORS=1`.
+//! The outcome of an enforcer, signed with the key that its artifact names.
+//! `tests/vectors/outcome.json` is for other implementers; after a deliberate change, run this once
+//! with `WRITE_VECTORS=1`.
 
 use std::path::Path;
 

@@ -152,7 +152,8 @@ fn a_proof_is_for_one_nonce_one_approver_and_one_offer() {
     }
 }
 
-/// A proof that was taken away leaves the comparison, which the device that used the link does not show.
+/// A proof that was taken away leaves the comparison, which the device that used the link does not
+/// show.
 #[test]
 fn without_a_proof_nothing_is_pinned_before_a_person_compared() {
     let attempt = attempt();
@@ -173,8 +174,8 @@ fn without_a_proof_nothing_is_pinned_before_a_person_compared() {
     assert_eq!(on_device.confirmed_by_person().id(), &bot());
 }
 
-/// Each side adds fresh randomness, so that digits cannot be searched for before the attempt: the gateway knows both
-/// permanent keys, and chooses the nonce.
+/// Each side adds fresh randomness, so that digits cannot be searched for before the attempt: the
+/// gateway knows both permanent keys, and chooses the nonce.
 #[test]
 fn digits_differ_with_everything_that_could_be_swapped() {
     let attempt = attempt();

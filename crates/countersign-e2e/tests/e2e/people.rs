@@ -1,4 +1,4 @@
-//! Who takes part in the tests: one enforcer, and the devices of one approver.
+//! The people of the tests: one enforcer, and the devices of one approver.
 
 use countersign_e2e::{
     ArtifactContext, ArtifactHints, Ciphertext, DecisionContent, DecisionScope, DeviceBundle,
@@ -109,7 +109,7 @@ pub fn introduce(world: &World, by: &DeviceKeys) -> SignedIntroduction {
     introduction.unwrap().sign(by).unwrap()
 }
 
-/// What an enforcer and a device of Alice's know of each other once they are paired.
+/// An enforcer and a device of Alice's, once they are paired.
 pub fn paired(enforcer: &EnforcerKeys, bundle: &DeviceBundle) -> (PinnedDevice, PinnedEnforcer) {
     let offer = EnforcerBundle::new(enforcer, bot(), &mut known("offer")).unwrap();
     let secret = PairingSecret::generate(&mut known("secret")).unwrap();

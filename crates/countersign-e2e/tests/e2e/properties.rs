@@ -1,4 +1,4 @@
-//! Whatever bit is changed, wherever: refused.
+//! Every change of a bit is refused.
 
 use std::sync::LazyLock;
 
@@ -132,7 +132,8 @@ fn unaltered_texts_are_accepted() {
     prove_answer(&TEXTS.answer).unwrap();
 }
 
-/// Cheap enough to try every bit: what parses has other keys, and so another id and another fingerprint.
+/// Cheap enough to try every bit: what parses has other keys, and so another id and another
+/// fingerprint.
 #[test]
 fn every_bit_of_a_bundle_counts() {
     let offer = EnforcerBundle::parse(&TEXTS.offer).unwrap();

@@ -1,5 +1,6 @@
-//! What every implementation refuses, for other implementers, in `tests/vectors/refused.json`. It is about the keys and the artifact of
-//! `encryption.json`. After a deliberate change, run it once with `WRITE_VECTORS=1`.
+//! Inputs that every implementation refuses, for other implementers, in
+//! `tests/vectors/refused.json`. They use the keys and the artifact of `encryption.json`. After a
+//! deliberate change, run it once with `WRITE_VECTORS=1`.
 
 use super::people::{World, device, known, node, now, ruling, time, world};
 use super::refused_lists::statements;

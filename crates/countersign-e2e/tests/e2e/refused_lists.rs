@@ -1,4 +1,5 @@
-//! The lists of statements in `refused`, with what follows from them for an enforcer that has pinned the phone.
+//! The lists of statements in `refused`, with their results for an enforcer that has pinned the
+//! phone.
 
 use super::people::{World, add, alice, device, now, revoke, tenant};
 use super::texts::parsed;
@@ -19,7 +20,7 @@ fn keeping(by: &DeviceKeys, gone: &DeviceKeys, keeps: &[&DeviceKeys]) -> SignedS
     SignedStatement::new(statement, signature, None)
 }
 
-/// Lists, with what follows from them for an enforcer that has pinned the phone.
+/// Lists, with their results for an enforcer that has pinned the phone.
 pub fn statements(world: &World) -> Value {
     let (phone, laptop, laptops) = (&world.phone, &world.laptop, &world.laptop_bundle);
     let [(tablet, tablets), (thief, thiefs)] = ["tablet", "thief"].map(device);

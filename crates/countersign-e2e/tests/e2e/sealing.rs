@@ -1,4 +1,4 @@
-//! What opens is what the paired enforcer sealed, for this device and this request.
+//! Only a ciphertext of the paired enforcer opens, for this device and this request.
 
 use countersign_e2e::{
     Ciphertext, DeviceTrust, EnforcerKeys, Error, OpenedPrompt, PinnedEnforcer, PlainArtifact,
@@ -144,7 +144,8 @@ fn what_is_said_in_plain_must_be_what_was_sealed() {
     }
 }
 
-/// An enforcer that seals one thing and says another is refused by name, although all keys are right.
+/// An enforcer that seals one thing and says another is refused by name, although all keys are
+/// right.
 #[test]
 fn sealed_content_must_be_what_its_hash_and_context_say() {
     let world = world();
@@ -326,7 +327,7 @@ fn a_prompt_says_for_whom_from_whom_and_what_it_is() {
     assert_eq!(open(context(), &lent), Error::KeyNotOpened);
 }
 
-/// Sent back to whoever sent it, or used for another purpose, a ciphertext does not open.
+/// A ciphertext that is sent back, or used for another purpose, does not open.
 #[test]
 fn a_ciphertext_has_one_direction_and_one_purpose() {
     let world = world();

@@ -1,5 +1,6 @@
-//! Known answers for other implementers, in `tests/vectors/encryption.json`: inputs, intermediate values and outputs. The
-//! test computes them again. After a deliberate change, run it once with `WRITE_VECTORS=1`.
+//! Known answers for other implementers, in `tests/vectors/encryption.json`: inputs, intermediate
+//! values and outputs. The test computes them again. After a deliberate change, run it once with
+//! `WRITE_VECTORS=1`.
 
 use super::people::{
     World, add, alice, bot, device, introduce, known, node, nonce, now, revoke, ruling, tenant,

@@ -1,4 +1,5 @@
-//! The known answers of `vectors` for sealed artifacts and prompts, computed with the libraries alone.
+//! The known answers of `vectors` for sealed artifacts and prompts, checked with the libraries
+//! alone.
 
 use super::people::{World, alice, bot, known};
 use super::texts::{canon, hex, parsed, unbase};
@@ -11,7 +12,7 @@ use hpke::kem::X25519HkdfSha256;
 use hpke::{Deserializable as _, Kem, OpModeR, Serializable as _};
 use serde_json::{Value, json};
 
-/// What `seal` drew and computed, checked with the libraries alone.
+/// The values that `seal` drew and computed, checked with the libraries alone.
 pub fn explain(
     drawn: &[Vec<u8>],
     info: &str,

@@ -1,4 +1,4 @@
-//! What a caller is told of a refusal.
+//! The description of a refusal for its caller.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::invalid::{InvalidMember, clip};
 pub struct ThrottleDetails {
     /// Its name in `RateLimit-Policy`.
     pub policy: &'static str,
-    /// What there were too many of, in words.
+    /// The kind of calls, in words.
     pub calls: String,
     pub quota: u32,
     pub window_seconds: u64,

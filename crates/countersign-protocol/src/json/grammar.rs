@@ -1,5 +1,5 @@
-//! Parses the grammar of RFC 8259 in one pass over UTF-8 text. Every slice starts and ends at an ASCII byte, so none splits a
-//! character. A pointer is built only while an error propagates.
+//! Parses the grammar of RFC 8259 in one pass over UTF-8 text. Every slice starts and ends at an
+//! ASCII byte, so none splits a character. A pointer is built only while an error propagates.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

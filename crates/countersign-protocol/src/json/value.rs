@@ -6,7 +6,8 @@ use std::fmt;
 /// Deepest nesting of arrays and objects; it also bounds the parser's recursion.
 pub const MAX_DEPTH: usize = 64;
 
-/// Most values in a text. A parsed value takes some fifty bytes, whatever it took to write: `1,` is two.
+/// Most values in a text. A parsed value takes some fifty bytes, even if its text has two, such as
+/// `1,`.
 pub const MAX_VALUES: usize = 250_000;
 
 #[derive(Debug, Clone, PartialEq)]

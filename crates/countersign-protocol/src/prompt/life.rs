@@ -1,4 +1,4 @@
-//! The status of a prompt, from queued to one final status, judged by what the store found.
+//! The status of a prompt, from queued to one final status, judged by the facts of the store.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -34,7 +34,8 @@ pub struct AckBody {
 }
 
 impl PromptRecord {
-    /// The record as of an instant: past its expiry a queued prompt is expired, whether or not that is stored yet.
+    /// The record as of an instant: past its expiry a queued prompt is expired, whether or not that
+    /// is stored yet.
     #[must_use]
     pub fn at(self, past: bool) -> Self {
         match (self.status, self.expires_at) {
@@ -128,7 +129,7 @@ pub fn judge_prompt(
     }
 }
 
-/// What the store found of a prompt to be acknowledged, under the row's lock.
+/// A prompt to be acknowledged, as the store found it under the row's lock.
 #[derive(Debug, Clone)]
 pub struct AckFact {
     /// Whether it was written, now or by an earlier try of this attempt.
@@ -136,7 +137,7 @@ pub struct AckFact {
     pub standing: PromptRecord,
 }
 
-/// Judges an acknowledgement by what the store found. Repeating the current status is no conflict.
+/// Judges an acknowledgement by the facts of the store. Repeating the current status is no conflict.
 pub fn judge_ack(fact: Option<AckFact>, sent: &SentAck) -> Result<PromptRecord> {
     let AckFact { written, standing } = fact.ok_or(Error::NotFound)?;
     if standing.hash != sent.hash {

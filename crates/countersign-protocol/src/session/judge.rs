@@ -1,5 +1,5 @@
-//! Judges session events by what the store found. Reading after the write is enough to tell why nothing was written: an
-//! end, a start or a newer state is never undone.
+//! Judges session events by the facts of the store. Reading after the write is enough to tell why
+//! nothing was written: an end, a start or a newer state is never undone.
 
 use super::event::{SessionEvent, SessionReport, SessionState};
 use crate::canonical::Sha256Hex;
@@ -15,7 +15,8 @@ pub struct SessionRecord {
     /// When that state was reported, if ever.
     pub state_at: Option<Timestamp>,
     pub ended: bool,
-    /// The stored hash in place of this report's: of the start, the state, the end, or the snapshot of that id.
+    /// The stored hash in place of this report's: of the start, the state, the end, or the snapshot
+    /// of that id.
     pub hash: Option<Sha256Hex>,
 }
 

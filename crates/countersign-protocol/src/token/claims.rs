@@ -1,4 +1,5 @@
-//! Judges the claims of a token. A claim that is present but malformed refuses the token; it is never treated as absent.
+//! Judges the claims of a token. A claim that is present but malformed refuses the token; it is
+//! never treated as absent.
 
 use std::time::Duration;
 
@@ -39,13 +40,14 @@ pub struct TokenClaims {
     pub id: Option<String>,
     /// Prefixed with the name of its claim: a user may have the same name as a client.
     pub subject: String,
-    /// Who issued the token, as far as that is known.
+    /// The issuer of the token, if it is known.
     pub issuer: Option<String>,
     pub expires_at: Option<Timestamp>,
     pub identity: TokenIdentity,
 }
 
-/// Judges the claims of a token whose signature has been checked. `exp`, `iss`, `aud` and `sub` are required.
+/// Judges the claims of a token whose signature has been checked. `exp`, `iss`, `aud` and `sub` are
+/// required.
 pub fn judge_claims(
     payload: &[u8],
     rules: &TokenRules,
@@ -83,8 +85,8 @@ pub fn judge_claims(
     read(claims, &rules.names, &["sub"], Some(expires_at))
 }
 
-/// Refuses a token that says it was issued later than clocks may differ: no revocation of what was issued until now would
-/// include it.
+/// Refuses a token that claims to be issued later than clocks may differ. A revocation of the
+/// tokens issued until now would not include it.
 fn check_issued(
     claims: &JsonObject<'_>,
     leeway: Duration,
@@ -97,7 +99,8 @@ fn check_issued(
     }
 }
 
-/// Judges an RFC 7662 response; `None` if it is not one. `nbf` is left to the authorization server, `exp` and `iat` are not.
+/// Judges an RFC 7662 response; `None` if it is not one. `nbf` is left to the authorization server,
+/// `exp` and `iat` are not.
 pub fn judge_introspection(
     answer: &[u8],
     names: &ClaimNames,

@@ -2,7 +2,8 @@
 
 use crate::error::Error;
 
-/// Why a token is refused. For the log alone: the caller learns only that it was. Holds nothing of the token.
+/// Why a token is refused. For the log alone: the caller learns only that it was. Holds nothing of
+/// the token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
     #[error("it is not three parts of base64url")]

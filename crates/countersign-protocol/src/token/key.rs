@@ -1,5 +1,5 @@
-//! The keys that verify tokens: an issuer's public keys (JWKS) or one shared secret. A key verifies only algorithms of its
-//! own kind, whatever the token's header says.
+//! The keys that verify tokens: an issuer's public keys (JWKS) or one shared secret. A key verifies
+//! only algorithms of its own kind; the token's header cannot change that.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

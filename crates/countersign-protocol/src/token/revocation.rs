@@ -1,5 +1,5 @@
-//! Which tokens are no longer accepted although they have not expired: one by its `jti`, or all of a subject or of a tenant
-//! that were issued before a time.
+//! Which tokens are no longer accepted although they have not expired: one by its `jti`, or all of
+//! a subject or of a tenant that were issued before a time.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +14,7 @@ use crate::words::words;
 /// Longest `jti` and longest subject.
 pub const MAX_NAME_CHARS: usize = 255;
 
-/// What of a token can be revoked.
+/// The parts of a token that a revocation can name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenIdentity {
     /// Its `jti`.

@@ -38,7 +38,8 @@ pub struct SignedToken<'a> {
     payload: Vec<u8>,
 }
 
-/// Whether a token has the shape of a JWS: three parts of base64url, the last of which may be empty.
+/// Whether a token has the shape of a JWS: three parts of base64url, the last of which may be
+/// empty.
 pub fn looks_signed(token: &str) -> bool {
     let base64url = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     let parts: Vec<&str> = token.splitn(4, '.').collect();

@@ -246,7 +246,8 @@ fn numbers_that_parties_could_read_differently_are_refused() {
         refused(text, JsonProblem::NumberOverflow, 0, "");
     }
     refused("[2E+400]", JsonProblem::NumberOverflow, 1, "/0");
-    // The limit is on integer literals; so a large float has a canonical form that is no valid input.
+    // The limit is on integer literals; so a large float has a canonical form that is no valid
+    // input.
     assert_eq!(canon("1e20"), "100000000000000000000");
     assert_eq!(["-0", "-0.0", "-0e9"].map(canon), ["0"; 3]);
 }
