@@ -24,6 +24,7 @@ mod signals;
 mod terminal;
 mod token;
 
+#[cfg(feature = "dev")]
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -42,8 +43,7 @@ use self::invite::{InviteArgs, invite};
 use self::key::{KeyCommand, key};
 use self::output::print_line;
 use self::page::PageArgs;
-use self::serve::{ServeArgs, parse_listen, serve};
-use self::signals::stop_signals;
+use self::serve::{ServeArgs, serve};
 use self::token::{TokenCommand, token};
 #[cfg(feature = "dev")]
 use crate::dev::{self, DevOptions};
@@ -133,7 +133,7 @@ struct AdminArgs<C: Subcommand> {
 struct DevArgs {
     /// The address of the first node; the others use the ports after it. A port alone means
     /// 127.0.0.1, port 0 free ports.
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen, default_value = "127.0.0.1:8080")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = serve::parse_listen, default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
     /// How many nodes to run, each as a process.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -227,7 +227,7 @@ async fn serve_or_administer(
                 "dev serves plain HTTP, on loopback only: use --listen 127.0.0.1:{}",
                 options.listen.port()
             );
-            dev::run(options, config, stop_signals()?).await
+            dev::run(options, config, signals::stop_signals()?).await
         }
         CliCommand::Tenant(AdminArgs { json, command }) => {
             tenant(&administration(&config).await?, command, json).await
