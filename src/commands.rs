@@ -32,7 +32,7 @@ use anyhow::Context as _;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 use countersign::config::{Config, Secret};
-use countersign::store::schema;
+use countersign::store::database::schema;
 use countersign::telemetry;
 
 use self::administer::{CredentialCommand, TenantCommand, administration, credential, tenant};

@@ -9,7 +9,7 @@ mod tenants;
 
 use std::time::Duration;
 
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use reqwest::Method;
 use serde_json::json;
 

@@ -27,7 +27,7 @@ struct Everyone {
 
 impl Everyone {
     async fn of(cluster: &Cluster) -> Self {
-        use countersign::store::credential::RoleName;
+        use countersign::store::identity::credential::RoleName;
         let key = cluster.key(&cluster.tenant, RoleName::Approver, None).await;
         Self {
             enforcer: cluster.any_enforcer().await,

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::store::batch::{BatchResult, BatchStatement, StatementBatcher};
-use countersign::store::busy::RowLock;
+use countersign::store::database::batch::{BatchResult, BatchStatement, StatementBatcher};
+use countersign::store::database::busy::RowLock;
+use countersign::store::database::pool::ConnectionPool;
+use countersign::store::database::tenant_scope::TenantScope;
 use countersign::store::error::StoreError;
-use countersign::store::pool::ConnectionPool;
-use countersign::store::tenant_scope::TenantScope;
 use countersign::telemetry::Metrics;
 use futures_util::future::{join, join_all};
 use sqlx::{Executor as _, PgConnection};

@@ -11,9 +11,11 @@ use countersign::protocol::exchange::SubmissionFact;
 use countersign::protocol::id::{ApproverId, EnforcerId, NodeId, TextId as _};
 use countersign::protocol::json;
 use countersign::store::audit::AuditSource;
-use countersign::store::batch::BatchStatement as _;
+use countersign::store::database::batch::BatchStatement as _;
+use countersign::store::exchanges::submit::{
+    AskedApprover, InboxLimits, SubmissionRow, TakeSubmissions,
+};
 use countersign::store::seconds;
-use countersign::store::submit::{AskedApprover, InboxLimits, SubmissionRow, TakeSubmissions};
 use futures_util::future::{join, join_all};
 use reqwest::Method;
 use serde_json::Value;

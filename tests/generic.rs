@@ -8,7 +8,7 @@ use crate::support::{
     Approver, Client, Cluster, Enforcer, compact, full, hashed, open, registration, request_id,
     sealed, signed, signing_key, with, without,
 };
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 
 async fn scene(nodes: usize) -> (Cluster, Enforcer, Approver) {
     let cluster = Cluster::start(nodes).await;

@@ -5,7 +5,7 @@ mod commands;
 
 use std::time::Duration;
 
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use reqwest::Method;
 use serde_json::{Value, json};
 

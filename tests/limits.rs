@@ -8,7 +8,7 @@ use countersign::clock::Clock;
 use countersign::config::Config;
 use countersign::gateway::admission::KeyedSemaphore;
 use countersign::gateway::limit::{BucketTable, RateLimit};
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use serde_json::{Value, json};
 
 use crate::support::push::{Socket, Stream};

@@ -10,11 +10,11 @@ use countersign::protocol::id::{
     ApproverId, EnforcerId, MessageId, NodeId, SignerKeyId, TextId as _,
 };
 use countersign::protocol::signature::PublicKey;
-use countersign::store::ack::{AckRecipient, AckRow, TakeAcks};
 use countersign::store::audit::AuditSource;
-use countersign::store::batch::BatchStatement;
-use countersign::store::busy::RowLock;
-use countersign::store::decide::{DecisionRow, TakeDecisions};
+use countersign::store::channels::ack::{AckRecipient, AckRow, TakeAcks};
+use countersign::store::database::batch::BatchStatement;
+use countersign::store::database::busy::RowLock;
+use countersign::store::exchanges::decide::{DecisionRow, TakeDecisions};
 use futures_util::future::{join, join_all};
 use serde_json::{Value, json};
 use tokio::time::Instant;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use countersign::store::schema;
+use countersign::store::database::schema;
 use futures_util::future::join_all;
 use sqlx::PgConnection;
 

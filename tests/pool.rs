@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use countersign::config::Secret;
-use countersign::store::connect::connect_options;
+use countersign::store::database::connect::connect_options;
+use countersign::store::database::pool::ConnectionPool;
+use countersign::store::database::tenant_scope::TenantScope;
 use countersign::store::error::StoreError;
-use countersign::store::pool::ConnectionPool;
-use countersign::store::tenant_scope::TenantScope;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use sqlx::postgres::PgConnection;

@@ -118,7 +118,7 @@ async fn a_withdrawn_exchange_is_gone_for_its_approver() {
     raw::send(url, &head, b"0\r\n\r\n").await.expect(200);
     let unbound = cluster.key(
         &cluster.tenant,
-        countersign::store::credential::RoleName::Enforcer,
+        countersign::store::identity::credential::RoleName::Enforcer,
         None,
     );
     let unbound = cluster.client(Some(&unbound.await));

@@ -7,7 +7,7 @@ mod reader;
 mod refusals;
 
 use countersign::protocol::id::TenantId;
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use futures_util::{StreamExt as _, stream};
 use sqlx::PgConnection;
 

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 use crate::support::push::Socket;
 use crate::support::tls::Conversation;
 use crate::support::{Cluster, request_id, sealed};
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 
 /// Sends these bytes and waits for the node to close the connection; what it said before comes
 /// back.

@@ -2,7 +2,7 @@
 //! what it needs, and a token learns who it is.
 
 use countersign::config::{Config, Secret};
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use serde_json::{Value, json};
 
 use crate::support::cluster::OPERATOR_KEY;

@@ -13,10 +13,10 @@ use countersign::outbound::OutboundClient;
 use countersign::protocol::id::CredentialId;
 use countersign::protocol::token::KeySet;
 use countersign::store::Store;
-use countersign::store::due::RetentionFloors;
+use countersign::store::database::schema::{RowSecurity, SchemaState};
+use countersign::store::database::server_check::ServerFacts;
 use countersign::store::error::StoreError;
-use countersign::store::schema::{RowSecurity, SchemaState};
-use countersign::store::server_check::ServerFacts;
+use countersign::store::retention::due::RetentionFloors;
 
 use super::administer::open_store;
 use super::findings::FindingReport;

@@ -2,7 +2,7 @@
 //! single ones.
 
 use clap::Subcommand;
-use countersign::gateway::administration::AdminService;
+use countersign::gateway::identity::administration::AdminService;
 
 use super::administer::{ApproverArgs, found};
 use super::output::{print_list, remark};

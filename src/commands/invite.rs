@@ -6,11 +6,11 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use countersign::config::Config;
 use countersign::gateway::InvitationRequest;
-use countersign::gateway::administration::AdminService;
 use countersign::gateway::error::Error;
+use countersign::gateway::identity::administration::AdminService;
 use countersign::protocol::id::{ID_EXPECTED, InvitationId, TextId as _};
 use countersign::protocol::timestamp::Timestamp;
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 
 use super::administer::{existing_tenant, found, optional_tenant};
 use super::output::{print_json, print_line, print_list, remark};

@@ -2,11 +2,11 @@
 
 use anyhow::Context as _;
 use clap::Subcommand;
-use countersign::gateway::administration::AdminService;
+use countersign::gateway::identity::administration::AdminService;
 use countersign::http::api::platform::key_json;
 use countersign::protocol::id::SignerKeyId;
 use countersign::protocol::signature::PublicKey;
-use countersign::store::signing_key::NewSigningKey;
+use countersign::store::identity::signing_key::NewSigningKey;
 
 use super::administer::{ApproverArgs, found, id, time};
 use super::output::{print_json, print_line, remark};

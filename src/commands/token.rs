@@ -1,7 +1,7 @@
 //! Revocation of tokens on the command line.
 
 use clap::Subcommand;
-use countersign::gateway::administration::AdminService;
+use countersign::gateway::identity::administration::AdminService;
 use countersign::protocol::token::RevocationRequest;
 
 use super::administer::{existing_tenant, found, time};

@@ -7,12 +7,12 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
 use countersign::gateway::InvitationRequest;
-use countersign::gateway::administration::{AdminService, CredentialRequest};
-use countersign::gateway::authenticate::random_text;
+use countersign::gateway::identity::administration::{AdminService, CredentialRequest};
+use countersign::gateway::identity::authenticate::random_text;
 use countersign::protocol::canonical::Sha256Hex;
 use countersign::protocol::credential::CredentialKind;
 use countersign::protocol::id::{ApproverId, TenantId, TextId as _};
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 
 /// The enforcer of the user's profile, and the id that the unbound key is shown with.
 pub const ENFORCER: &str = "demo-enforcer";

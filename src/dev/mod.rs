@@ -21,10 +21,11 @@ use self::nodes::DevNodes;
 use self::postgres::PrivatePostgres;
 use countersign::clock::Clock;
 use countersign::config::{Config, Secret};
-use countersign::gateway::administration::AdminService;
+use countersign::gateway::identity::administration::AdminService;
 use countersign::protocol::id::{NodeId, TextId};
+use countersign::store::Store;
 use countersign::store::audit::AuditActor;
-use countersign::store::{Store, schema};
+use countersign::store::database::schema;
 use countersign::telemetry::Metrics;
 
 #[derive(Debug)]

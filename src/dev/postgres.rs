@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use countersign::gateway::authenticate::random_text;
+use countersign::gateway::identity::authenticate::random_text;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::fs;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::notices::NotificationHints;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::gateway::notifications::hints::NotificationHints;
 use crate::protocol::error::CodeNames;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::NodeId;

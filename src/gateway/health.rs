@@ -7,12 +7,12 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-use super::channel::ChannelService;
 use super::context::GatewayContext;
 use super::error::Result;
-use super::exchanges::ExchangeService;
+use crate::gateway::channels::channel::ChannelService;
+use crate::gateway::exchanges::service::ExchangeService;
+use crate::store::database::schema::SchemaState;
 use crate::store::error::StoreError;
-use crate::store::schema::SchemaState;
 use crate::telemetry::instrument::as_f64;
 
 /// How long an answer about readiness is reused.

@@ -15,10 +15,10 @@ use std::time::Duration;
 use quick_cache::sync::Cache;
 use time::OffsetDateTime;
 
-use super::caller::CallerIdentity;
 use super::context::GatewayContext;
 use super::error::{Error, Result, ThrottleDetails};
 use crate::config;
+use crate::gateway::identity::caller::CallerIdentity;
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::words::words;
 use crate::short_lock::ShortLock;

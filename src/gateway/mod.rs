@@ -2,90 +2,60 @@
 //! database, runs one guarded statement, judges its facts, then wakes the waiters concerned.
 //! Nothing here knows how a request arrived, and nothing knows SQL.
 
-pub mod administration;
 pub mod admission;
-mod audit;
-pub mod authenticate;
-pub mod caller;
-mod channel;
-mod channel_registry;
-mod closing;
+pub mod channels;
 mod context;
-mod decide;
-mod deliver;
-mod device_history;
-mod devices;
+pub mod devices;
 pub mod error;
-mod exchanges;
-mod feed;
-mod generic;
-mod guess_limit;
+pub mod exchanges;
 mod health;
-mod inbox;
-mod inbox_scan;
-mod introductions;
-pub mod invitations;
-mod keys;
-mod lease;
+pub mod identity;
 pub mod limit;
-mod load;
-mod notices;
 pub mod notifications;
 mod page;
-mod paired;
-mod pairing;
-mod platform;
-mod presence;
-mod prompt;
-mod push;
-mod refresh;
-mod retention;
-pub mod secret;
+pub mod pairing;
+pub mod prompts;
+pub mod retention;
 mod services;
-mod session;
-mod submit;
-mod sweep;
-mod wait;
-mod withdraw;
 
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use self::administration::{CredentialRequest, MadeCredential};
-pub use self::authenticate::Authenticator;
-pub use self::channel::{Channel, ChannelService};
-pub use self::closing::ChannelCloseReason;
+pub use self::channels::channel::{Channel, ChannelService};
+pub use self::channels::closing::ChannelCloseReason;
+pub use self::channels::feed::MessageFeed;
+pub use self::channels::presence::EnforcerPresence;
+pub use self::channels::push::PushService;
 pub use self::context::GatewayContext;
-pub use self::deliver::{AckCommand, AckOutcome};
-pub use self::devices::{DeviceListing, DeviceService, StatementCommand};
-pub use self::exchanges::ExchangeService;
-pub use self::feed::MessageFeed;
+pub use self::devices::introductions::IntroductionCommand;
+pub use self::devices::service::{DeviceListing, DeviceService, StatementCommand};
+pub use self::exchanges::deliver::{AckCommand, AckOutcome};
+pub use self::exchanges::refresh::RefreshCommand;
+pub use self::exchanges::service::ExchangeService;
+pub use self::exchanges::submit::{SubmitCommand, bind_key};
+pub use self::exchanges::wait::WaitOutcome;
+pub use self::exchanges::withdraw::EndedExchange;
 pub use self::health::{HealthService, Readiness};
-pub use self::introductions::IntroductionCommand;
-pub use self::invitations::InvitationRequest;
+pub use self::identity::administration::{CredentialRequest, MadeCredential};
+pub use self::identity::authenticate::Authenticator;
+pub use self::identity::invitations::InvitationRequest;
+pub use self::identity::platform::{ExchangeListing, PlatformService};
 pub use self::limit::RateLimiter;
 pub use self::notifications::NotificationService;
 pub use self::page::{ListPage, PageRequest};
-pub use self::paired::PairingLine;
-pub use self::pairing::{
+pub use self::pairing::paired::PairingLine;
+pub use self::pairing::service::{
     CompletedPairing, InitiatedPairing, PairingService, PairingStatus, PairingWord,
 };
-pub use self::platform::{ExchangeListing, PlatformService};
-pub use self::presence::EnforcerPresence;
-pub use self::prompt::{AckPrompt, PromptCommand, PromptService, SendPrompt};
-pub use self::push::PushService;
-pub use self::refresh::RefreshCommand;
+pub use self::prompts::prompt::{AckPrompt, PromptCommand, PromptService, SendPrompt};
+pub use self::prompts::session::{ReportCommand, SessionService};
 pub use self::services::Gateway;
-pub use self::session::{ReportCommand, SessionService};
-pub use self::submit::{SubmitCommand, bind_key};
-pub use self::wait::WaitOutcome;
-pub use self::withdraw::EndedExchange;
-pub use crate::store::signing_key::NewSigningKey;
+pub use crate::store::identity::signing_key::NewSigningKey;
 
-use self::notices::NotificationHints;
-use self::secret::ClusterSecret;
+use self::identity::secret::ClusterSecret;
+use self::notifications::hints::NotificationHints;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::protocol::error::CodeNames;
@@ -105,7 +75,7 @@ impl Gateway {
         stopped: &CancellationToken,
     ) -> std::io::Result<Arc<Self>> {
         // First, as it may fail: nothing is running yet.
-        let outbound = authenticate::outbound(&config.auth)?;
+        let outbound = identity::authenticate::outbound(&config.auth)?;
         let (notices, asked) = NotificationHints::new(notifications::off(config).is_none());
         let context = Arc::new(GatewayContext {
             notices,
@@ -146,7 +116,7 @@ impl Gateway {
 
     /// Starts the sweeps and serves calls, once the node has joined the others.
     pub fn open(self: &Arc<Self>, stopped: &CancellationToken) {
-        sweep::start(self, &self.context.tasks, stopped);
+        retention::sweep::start(self, &self.context.tasks, stopped);
         self.health.note_joined();
     }
 }

@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use super::authenticate::Authenticator;
-use super::channel::ChannelService;
 use super::context::GatewayContext;
-use super::devices::DeviceService;
-use super::exchanges::ExchangeService;
 use super::health::HealthService;
 use super::limit::RateLimiter;
 use super::notifications::NotificationService;
-use super::pairing::PairingService;
-use super::platform::PlatformService;
-use super::presence::EnforcerPresence;
-use super::prompt::PromptService;
-use super::session::SessionService;
+use crate::gateway::channels::channel::ChannelService;
+use crate::gateway::channels::presence::EnforcerPresence;
+use crate::gateway::devices::service::DeviceService;
+use crate::gateway::exchanges::service::ExchangeService;
+use crate::gateway::identity::authenticate::Authenticator;
+use crate::gateway::identity::platform::PlatformService;
+use crate::gateway::pairing::service::PairingService;
+use crate::gateway::prompts::prompt::PromptService;
+use crate::gateway::prompts::session::SessionService;
 
 /// A handler takes the subject that it needs.
 pub struct Gateway {

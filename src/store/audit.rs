@@ -7,12 +7,12 @@ use std::sync::Arc;
 use time::OffsetDateTime;
 use uuid::Uuid;
 
-use super::database::Database;
 use super::error::Result;
-use super::listing::cut_page;
 use crate::protocol::cursor::PagePosition;
 use crate::protocol::id::{CredentialId, TenantId};
 use crate::protocol::listing::AuditLine;
+use crate::store::database::listing::cut_page;
+use crate::store::database::pools::Database;
 
 #[derive(Debug, Clone, Default)]
 pub struct AuditSource {

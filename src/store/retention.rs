@@ -1,18 +1,20 @@
 //! Deletes rows that are past their retention period, in small batches. Rows that another
 //! transaction has locked are left for the next run.
 
+pub mod due;
 mod exchange;
 mod global;
+pub(in crate::store) mod lease;
 mod tenant;
 
 use sqlx::postgres::types::PgInterval;
 
 use super::Database;
-use super::clock_offset::clock_offset;
 use super::error::Result;
-use super::tenant_scope::TenantScope;
 use crate::protocol::cursor::PagePosition;
 use crate::protocol::id::TenantId;
+use crate::store::database::clock_offset::clock_offset;
+use crate::store::database::tenant_scope::TenantScope;
 
 /// Rows per statement: few enough to hold no lock for long.
 const BATCH: i64 = 500;

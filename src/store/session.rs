@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use time::OffsetDateTime;
 
-use super::database::Database;
 use super::error::{Result, StoreError};
 use crate::protocol::canonical::Sha256Hex;
 use crate::protocol::id::{EnforcerId, OperationId, SnapshotId, TenantId};
@@ -15,7 +14,8 @@ use crate::protocol::session::{
     ReportFact, SessionEvent, SessionRecord, SessionReport, SessionState, SnapshotType,
 };
 use crate::protocol::timestamp::Timestamp;
-use crate::store::clock_offset::clock_offset;
+use crate::store::database::clock_offset::clock_offset;
+use crate::store::database::pools::Database;
 
 #[derive(Debug)]
 pub struct ReportRow<'a> {

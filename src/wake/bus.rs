@@ -17,7 +17,7 @@ use super::{BusHealth, WaiterTable, WakeCause, WakeKey};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::jitter::jitter;
-use crate::store::notify::{WakeListener, WakeNotifier};
+use crate::store::database::notify::{WakeListener, WakeNotifier};
 use crate::telemetry::Metrics;
 
 /// Hints waiting for the bus. When more come, it wakes everyone on the other nodes instead.

@@ -14,7 +14,7 @@ use super::{BusHealth, WaiterTable, WakeCause, WakeKey};
 use crate::config::{self, WakeMode};
 use crate::jitter::jitter;
 use crate::store::Store;
-use crate::store::channel::{LateMessages, RunningChannel};
+use crate::store::channels::channel::{LateMessages, RunningChannel};
 use crate::store::error::Result;
 
 /// How old a message may be that is found by its age. Those that committed even later are found by

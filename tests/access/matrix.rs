@@ -5,11 +5,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use countersign::gateway::administration::CredentialRequest;
+use countersign::gateway::identity::administration::CredentialRequest;
 use countersign::protocol::credential::CredentialKind;
 use countersign::protocol::id::TenantId;
 use countersign::protocol::timestamp::Timestamp;
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use serde_json::{Value, json};
 
 use super::routes::{ROUTES, Role, Route};

@@ -1,6 +1,6 @@
 //! Tenants do not learn of one another.
 
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use reqwest::Method;
 use serde_json::{Value, json};
 

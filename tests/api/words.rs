@@ -1,6 +1,6 @@
 //! The words and limits that openapi.yaml spells out are those of the code.
 
-use countersign::gateway::{administration, invitations};
+use countersign::gateway::identity::{administration, invitations};
 use countersign::protocol::decision::DecisionScope;
 use countersign::protocol::exchange::ExchangeState;
 use countersign::protocol::prompt::PromptStatus;
@@ -8,7 +8,7 @@ use countersign::protocol::session::{EndReason, SessionState, SnapshotType};
 use countersign::protocol::{
     PROTOCOL_VERSION, artifact, decision, extensions, id, pairing, presence, prompt, refresh,
 };
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use serde_json::{Value, json};
 
 use crate::support::{Cluster, Contract};

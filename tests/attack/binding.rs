@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use ed25519_dalek::Signer as _;
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use futures_util::future::{join, join_all};
 use serde_json::json;
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use countersign::config::Config;
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use futures_util::future::join_all;
 use http_body_util::BodyExt as _;
 use hyper::client::conn::http2::SendRequest;

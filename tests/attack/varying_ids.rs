@@ -1,7 +1,7 @@
 //! Escaping the rate limits under a credential for any id, by naming another id each time.
 
 use countersign::config::Config;
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use serde_json::json;
 
 use crate::support::push::{Socket, Stream};

@@ -14,7 +14,7 @@ use countersign::e2e::{
 };
 use countersign::protocol::decision::Verdict;
 use countersign::protocol::id::{ApproverId, EnforcerId, TextId as _};
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

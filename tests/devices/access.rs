@@ -1,6 +1,6 @@
 //! Access to devices: adding, revoking and reading them.
 
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use reqwest::Method;
 use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use countersign::e2e::{EncryptionKey, EnforcerKeys, Error};
 use countersign::protocol::device::{MAX_INTRODUCTION_BYTES, MAX_INTRODUCTIONS};
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use countersign::config::Secret;
-use countersign::store::schema;
+use countersign::store::database::schema;
 
 use super::becomes_ready;
 use crate::support::database::{Database, Server};

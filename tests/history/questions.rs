@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use serde_json::{Value, json};
 use sqlx::PgConnection;
 

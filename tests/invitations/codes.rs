@@ -32,7 +32,7 @@ async fn every_code_that_does_not_work_is_refused_alike() {
     let key = cluster
         .key(
             &other,
-            countersign::store::credential::RoleName::Admin,
+            countersign::store::identity::credential::RoleName::Admin,
             None,
         )
         .await;

@@ -1,6 +1,6 @@
 //! Access to an approver's notifications, and what ends them.
 
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use reqwest::Method;
 use serde_json::json;
 

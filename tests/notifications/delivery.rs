@@ -254,7 +254,7 @@ async fn a_slow_target_delays_neither_exchanges_nor_other_targets() {
         .create_tenant("other")
         .await
         .unwrap();
-    let role = countersign::store::credential::RoleName::Approver;
+    let role = countersign::store::identity::credential::RoleName::Approver;
     let key = scene.cluster.key(&tenant, role, Some("carol")).await;
     let carol = scene.cluster.client(Some(&key));
     let webhook = json!({ "kind": "webhook", "url": format!("{}/carol", other.url) });
@@ -276,7 +276,7 @@ async fn a_slow_target_delays_neither_exchanges_nor_other_targets() {
         .await
         .expect(200);
     assert!(begun.elapsed() < Duration::from_secs(5));
-    let role = countersign::store::credential::RoleName::Enforcer;
+    let role = countersign::store::identity::credential::RoleName::Enforcer;
     let key = scene.cluster.key(&tenant, role, Some("bot")).await;
     let there = Enforcer {
         client: scene.cluster.client(Some(&key)),

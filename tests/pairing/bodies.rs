@@ -1,6 +1,6 @@
 //! The bodies of pairing, member by member, and who may say what in them.
 
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use serde_json::{Value, json};
 
 use super::{COMPLETE, INITIATE, PAIRINGS, REVOKE, initiate, pair, resolve, status};

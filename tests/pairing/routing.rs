@@ -6,8 +6,8 @@ use countersign::protocol::envelope::IncomingEnvelope;
 use countersign::protocol::id::{ApproverId, EnforcerId, TextId as _};
 use countersign::protocol::json;
 use countersign::store::audit::AuditSource;
-use countersign::store::batch::BatchStatement as _;
-use countersign::store::submit::{AskedApprover, SubmissionRow, TakeSubmissions};
+use countersign::store::database::batch::BatchStatement as _;
+use countersign::store::exchanges::submit::{AskedApprover, SubmissionRow, TakeSubmissions};
 
 use crate::support::scrape::scrape;
 use crate::support::{Cluster, request_id, sealed};

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use serde_json::Value;
 
 use super::{CREDENTIALS, TENANTS, items};

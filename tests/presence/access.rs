@@ -1,6 +1,6 @@
 //! Access to presence.
 
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use serde_json::{Value, json};
 
 use super::scene;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use reqwest::Method;
 use serde_json::json;
 

@@ -156,7 +156,7 @@ async fn approval_requests_name_the_enforcer_by_its_label() {
         .create_tenant("others")
         .await
         .unwrap();
-    let role = countersign::store::credential::RoleName::Enforcer;
+    let role = countersign::store::identity::credential::RoleName::Enforcer;
     let key = cluster.key(&there, role, Some("build-bot")).await;
     let stranger = Enforcer {
         client: cluster.client(Some(&key)),

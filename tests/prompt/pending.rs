@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{acknowledge, prompt, scene, sealed_in, send, send_to, socket};
 use crate::support::{Client, in_time};
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 
 const PATH: &str = "/v1/enforcers/build-bot/prompts";
 

@@ -108,7 +108,7 @@ async fn while_it_is_paired_only_its_own_approvers_and_administrators_prompt_an_
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sender_must_be_one_the_credential_may_be() {
     let (cluster, _enforcer, approver) = scene(1).await;
-    let role = countersign::store::credential::RoleName::Approver;
+    let role = countersign::store::identity::credential::RoleName::Approver;
     let key = cluster.key(&cluster.tenant, role, None).await;
     let unbound = cluster.client(Some(&key));
     let mut prompt = prompt();

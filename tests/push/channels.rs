@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use countersign::gateway::administration::CredentialRequest;
+use countersign::gateway::identity::administration::CredentialRequest;
 use countersign::protocol::credential::CredentialKind;
 use countersign::protocol::id::{CredentialId, TextId as _};
 use countersign::protocol::timestamp::Timestamp;
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 
 use super::{approver_socket, approver_stream, enforcer_socket, scene};
 use crate::support::database::finish;

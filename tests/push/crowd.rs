@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use futures_util::{StreamExt as _, stream};
 use serde_json::json;
 

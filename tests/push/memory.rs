@@ -1,6 +1,6 @@
 //! The memory of a channel that has carried something large: no more than before.
 
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use serde_json::json;
 use tokio_tungstenite::tungstenite::Message;
 

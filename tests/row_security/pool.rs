@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use countersign::protocol::id::{TenantId, TextId as _};
+use countersign::store::database::lease::ConnectionLease;
+use countersign::store::database::pool::ConnectionPool;
+use countersign::store::database::tenant_scope::TenantScope;
 use countersign::store::error::StoreError;
-use countersign::store::lease::ConnectionLease;
-use countersign::store::pool::ConnectionPool;
-use countersign::store::tenant_scope::TenantScope;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 

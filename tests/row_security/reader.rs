@@ -1,6 +1,6 @@
 //! The role that only reads: the history of its tenants, and nothing else.
 
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 
 use super::{attempt, count, end, reach, walled};
 use crate::support::exchanges::{DAY, decided, pending};

@@ -4,7 +4,7 @@
 use countersign::app::App;
 use countersign::clock::Clock;
 use countersign::config::Config;
-use countersign::store::schema;
+use countersign::store::database::schema;
 use sqlx::Executor as _;
 
 use crate::support::Cluster;

@@ -1,6 +1,6 @@
 //! Writers and readers of a session.
 
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use serde_json::{Value, json};
 
 use super::{FRAMES, Frame, end, outcome, read, report, seen, snapshot, start, status};

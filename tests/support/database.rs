@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use countersign::store::schema;
+use countersign::store::database::schema;
 use sqlx::{Connection as _, PgConnection};
 use tokio::sync::OnceCell;
 

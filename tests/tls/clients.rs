@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::config::{ClientAuth, Config};
-use countersign::gateway::administration::CredentialRequest;
+use countersign::gateway::identity::administration::CredentialRequest;
 use countersign::protocol::credential::{CredentialKind, RoleName};
 use rustls::version::{TLS12, TLS13};
 use serde_json::json;

@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE};
-use countersign::store::credential::RoleName;
+use countersign::store::identity::credential::RoleName;
 use reqwest::Method;
 
 use super::INBOX;

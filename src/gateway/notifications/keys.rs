@@ -10,9 +10,9 @@ use p256::SecretKey;
 use p256::ecdsa::SigningKey;
 use serde::{Deserialize, Serialize};
 
-use crate::gateway::authenticate::random;
 use crate::gateway::error::{Error, Result};
-use crate::gateway::secret::{ClusterSecret, tag_bytes};
+use crate::gateway::identity::authenticate::random;
+use crate::gateway::identity::secret::{ClusterSecret, tag_bytes};
 use crate::protocol::id::{ApproverId, TenantId};
 use crate::protocol::notification::{PushKeys, TargetUrl, WebhookSecret};
 

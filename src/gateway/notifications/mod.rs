@@ -12,3 +12,4 @@ mod webhook;
 pub use self::keys::{DeliveryTarget, NotificationKeys};
 pub use self::service::{NotificationService, off};
 pub use self::web_push::{MessageRandomness, encrypt};
+pub(in crate::gateway) mod hints;

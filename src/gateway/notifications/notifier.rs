@@ -17,12 +17,12 @@ use super::send::{DeliveryOutcome, NotificationMessage, SEND_TIMEOUT};
 use super::service::NotificationService;
 use crate::config::MAX_RETRY_SECONDS;
 use crate::gateway::error::Result;
-use crate::gateway::notices::NotificationHint;
+use crate::gateway::notifications::hints::NotificationHint;
 use crate::jitter::jitter;
 use crate::protocol::notification::{NotificationKind, NotificationNotice};
 use crate::store::audit::AuditActor;
 use crate::store::error::StoreError;
-use crate::store::notification_delivery::{ClaimTerms, ClaimedNotification};
+use crate::store::notifications::delivery::{ClaimTerms, ClaimedNotification};
 
 /// Approvers that one statement looks at.
 const HINTS_PER_ROUND: usize = 512;

@@ -12,12 +12,12 @@ use super::send::{DeliveryOutcome, NotificationMessage, NotificationSender};
 use super::web_push;
 use crate::config::Config;
 use crate::e2e::DeviceId;
-use crate::gateway::authenticate::random;
-use crate::gateway::caller::ApproverOrAdmin;
 use crate::gateway::context::GatewayContext;
 use crate::gateway::error::{Error, Result, found};
+use crate::gateway::identity::authenticate::random;
+use crate::gateway::identity::caller::ApproverOrAdmin;
+use crate::gateway::identity::secret::ClusterSecret;
 use crate::gateway::limit::{BucketTable, RateClass, RateLimit};
-use crate::gateway::secret::ClusterSecret;
 use crate::protocol::error::NotificationError;
 use crate::protocol::id::{ApproverId, TenantId};
 use crate::protocol::json::JsonNode;
@@ -26,7 +26,7 @@ use crate::protocol::notification::{
     NotificationList, NotificationNotice, NotificationState, TestedNotification, WebhookSecret,
 };
 use crate::store::audit::AuditActor;
-use crate::store::notification::{AddFact, NewTarget, NotificationRow};
+use crate::store::notifications::target::{AddFact, NewTarget, NotificationRow};
 
 /// Tests of one target: each sends something.
 const TESTS: RateLimit = RateLimit {

@@ -4,7 +4,7 @@ use super::auth::As;
 use super::error::HttpResult;
 use super::path::QueryPage;
 use super::reply::paged;
-use crate::gateway::caller::Admin;
+use crate::gateway::identity::caller::Admin;
 
 /// `GET /platform/v1/audit`.
 pub async fn list(As(node, caller): As<Admin>, QueryPage(page): QueryPage) -> HttpResult {

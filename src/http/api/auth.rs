@@ -14,9 +14,9 @@ use super::error::{HttpRefusal, TransportError};
 use super::limit;
 use super::reply::AppState;
 use super::request_scope::RequestScope;
-use crate::gateway::authenticate::PresentedCredential;
-use crate::gateway::caller::{Caller, CallerRole};
 use crate::gateway::error::Error;
+use crate::gateway::identity::authenticate::PresentedCredential;
+use crate::gateway::identity::caller::{Caller, CallerRole};
 use crate::http::server::connection_limit::ConnectionPermit;
 use crate::http::server::peer::PeerInfo;
 

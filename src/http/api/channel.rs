@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use super::reply::AppState;
 use super::{limit, path};
-use crate::gateway::caller::{CallerIdentity, EnforcerOrApprover};
 use crate::gateway::error::Error;
+use crate::gateway::identity::caller::{CallerIdentity, EnforcerOrApprover};
 use crate::gateway::limit::RateClass;
 use crate::gateway::{MessageFeed, PushService};
 use crate::http::server::memory::{MemoryAccount, MemoryBudget, MemoryPermit};

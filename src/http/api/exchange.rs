@@ -12,10 +12,10 @@ use super::error::{HttpRefusal, HttpResult, RefusalContext, refused};
 use super::limit;
 use super::path::{self, PathId};
 use super::reply::{AppState, plain, replayed, warned};
-use crate::gateway::caller::{
+use crate::gateway::error::Error;
+use crate::gateway::identity::caller::{
     Approver, ApproverOrAdmin, Enforcer, EnforcerOrAdmin, EnforcerOrApprover, Member,
 };
-use crate::gateway::error::Error;
 use crate::gateway::limit::RateClass as Limit;
 use crate::gateway::{AckCommand, SubmitCommand, WaitOutcome, bind_key};
 use crate::protocol::decision::Decision;

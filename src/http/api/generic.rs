@@ -9,7 +9,7 @@ use super::body::{self, BodyKind};
 use super::error::{HttpResult, refused};
 use super::exchange::{ArtifactAccepted, decided, submit_as};
 use super::reply::plain;
-use crate::gateway::caller::{Approver, Enforcer};
+use crate::gateway::identity::caller::{Approver, Enforcer};
 use crate::protocol::envelope::OutgoingEnvelope;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::RequestId;

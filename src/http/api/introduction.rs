@@ -8,7 +8,7 @@ use super::body::{self, BodyKind};
 use super::error::HttpResult;
 use super::path::PathId;
 use super::reply::{created, plain};
-use crate::gateway::caller::Approver;
+use crate::gateway::identity::caller::Approver;
 use crate::protocol::id::ApproverId;
 use crate::protocol::json::JsonNode;
 

@@ -7,8 +7,8 @@ use axum::http::Method;
 use axum::http::request::Parts;
 
 use super::reply::AppState;
-use crate::gateway::caller::{Caller, CallerIdentity};
 use crate::gateway::error::Error;
+use crate::gateway::identity::caller::{Caller, CallerIdentity};
 use crate::gateway::limit::RateClass;
 use crate::protocol::id::{ApproverId, EnforcerId, TextId as _};
 

@@ -9,7 +9,7 @@ use super::body::{self, BodyKind};
 use super::error::HttpResult;
 use super::path::{PathId, PathPair};
 use super::reply::{created, plain};
-use crate::gateway::caller::ApproverOrAdmin;
+use crate::gateway::identity::caller::ApproverOrAdmin;
 use crate::protocol::id::ApproverId;
 
 /// `GET /v1/approvers/{approverId}/notifications`.

@@ -9,7 +9,7 @@ use super::body::{self, BodyKind};
 use super::error::HttpResult;
 use super::path::{PathId, QueryPage};
 use super::reply::{extended, paged, plain};
-use crate::gateway::caller::{Approver, Enforcer, EnforcerOrApprover, Member};
+use crate::gateway::identity::caller::{Approver, Enforcer, EnforcerOrApprover, Member};
 use crate::protocol::pairing::{
     CompletePairing, InitiatePairing, Nonce, PairingCode, parse_revoke,
 };

@@ -9,8 +9,8 @@ use tokio::sync::Semaphore;
 use tokio::task::block_in_place;
 
 use crate::gateway::admission::KeyedSemaphore;
-use crate::gateway::caller::CallerIdentity;
 use crate::gateway::error::Error;
+use crate::gateway::identity::caller::CallerIdentity;
 use crate::gateway::limit::RateLimiter;
 use crate::protocol::id::TenantId;
 

@@ -11,10 +11,10 @@ use super::body::{self, BodyKind};
 use super::error::{HttpResult, RefusalContext};
 use super::path::{self, PageQuery, PathId, PathPair, PathParameter as _, QueryPage};
 use super::reply::{extended, paged, plain};
-use crate::gateway::caller::{
+use crate::gateway::error::Error;
+use crate::gateway::identity::caller::{
     Admin, AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Member, Operator,
 };
-use crate::gateway::error::Error;
 use crate::gateway::{CredentialRequest, ExchangeListing, NewSigningKey, PlatformService};
 use crate::protocol::credential::{CredentialKind, RoleName};
 use crate::protocol::decision::SigningKey;

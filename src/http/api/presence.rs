@@ -8,8 +8,8 @@ use super::error::HttpResult;
 use super::path::PathId;
 use super::reply::{plain, reserved};
 use super::request_scope::RequestScope;
-use crate::gateway::caller::Member;
 use crate::gateway::error::Error;
+use crate::gateway::identity::caller::Member;
 use crate::protocol::id::{EnforcerId, TextId as _};
 
 /// Usual size of a record.

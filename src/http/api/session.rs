@@ -11,7 +11,7 @@ use super::error::{HttpResult, refused};
 use super::path::PathId;
 use super::reply::{plain, reserved};
 use super::request_scope::RequestScope;
-use crate::gateway::caller::{Enforcer, Member};
+use crate::gateway::identity::caller::{Enforcer, Member};
 use crate::protocol::id::SessionId;
 use crate::protocol::json;
 

@@ -19,7 +19,7 @@ use super::error::HttpResult;
 use super::path::PathId;
 use super::reply::AppState;
 use super::{channel, origin};
-use crate::gateway::caller::{Approver, Enforcer, EnforcerOrApprover};
+use crate::gateway::identity::caller::{Approver, Enforcer, EnforcerOrApprover};
 use crate::gateway::{ChannelCloseReason, MessageFeed, PushService};
 use crate::http::server::charged_body::HeldBytes;
 use crate::http::server::memory::{MemoryAccount, MemoryBudget};

@@ -8,7 +8,7 @@ use super::body::{self, BodyKind};
 use super::error::HttpResult;
 use super::path::QueryPage;
 use super::reply::{paged, plain};
-use crate::gateway::caller::Admin;
+use crate::gateway::identity::caller::Admin;
 use crate::protocol::token::RevocationRequest;
 
 /// `POST /platform/v1/token-revocations`.

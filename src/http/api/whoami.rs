@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::auth::As;
 use super::reply::plain;
-use crate::gateway::caller::Member;
+use crate::gateway::identity::caller::Member;
 
 /// `GET /v1/whoami`.
 pub async fn read(As(_, caller): As<Member>) -> Response {

@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
-use crate::gateway::authenticate::ClientCertificate;
+use crate::gateway::identity::authenticate::ClientCertificate;
 
 /// Nothing if it is no certificate: one that cannot be read stands for nobody.
 pub fn read(der: &[u8]) -> Option<ClientCertificate> {

@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 use super::proxied::TrustedProxies;
 use super::tls::TlsListener;
 use crate::config::{self, ConfigError, TlsMode};
-use crate::gateway::authenticate::ClientCertificate;
+use crate::gateway::identity::authenticate::ClientCertificate;
 use crate::telemetry::Metrics;
 
 /// A connection's stream. TLS is boxed: a plain connection should not pay for its size.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::metered::ConnectionMeter;
 use crate::config;
-use crate::gateway::caller::CallerIdentity;
+use crate::gateway::identity::caller::CallerIdentity;
 use crate::telemetry::Metrics;
 
 /// Bytes in flight on a connection without a permit: about as many as its buffers take.

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use crate::gateway::authenticate::ClientCertificate;
+use crate::gateway::identity::authenticate::ClientCertificate;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerInfo {

@@ -17,7 +17,7 @@ use subtle::ConstantTimeEq as _;
 use super::client_certificate;
 use super::peer::PeerInfo;
 use crate::config;
-use crate::gateway::authenticate::ClientCertificate;
+use crate::gateway::identity::authenticate::ClientCertificate;
 
 /// A proxy proves itself with it. Others may have an address in the same network.
 const SECRET_HEADER: &str = "x-proxy-secret";

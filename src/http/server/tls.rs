@@ -23,7 +23,7 @@ use x509_parser::revocation_list::CertificateRevocationList;
 use super::client_certificate;
 use super::self_or_ca::SelfOrCaVerifier;
 use crate::config::{self, ClientAuth, ConfigError};
-use crate::gateway::authenticate::ClientCertificate;
+use crate::gateway::identity::authenticate::ClientCertificate;
 use crate::jitter::jitter;
 use crate::telemetry::Metrics;
 

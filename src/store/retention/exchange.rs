@@ -9,7 +9,7 @@ use super::{BATCH, DeletedBatch, LARGE_ROWS};
 use crate::protocol::cursor::PagePosition;
 use crate::protocol::id::TenantId;
 use crate::store::Database;
-use crate::store::clock_offset::clock_offset;
+use crate::store::database::clock_offset::clock_offset;
 use crate::store::error::Result;
 
 struct DeletedBatchRow {

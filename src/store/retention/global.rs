@@ -6,7 +6,7 @@ use sqlx::postgres::types::PgInterval;
 use sqlx::query::Query;
 
 use super::{BATCH, GlobalRule, RetentionPeriods};
-use crate::store::pairing_code::WINDOW_SECONDS;
+use crate::store::pairing::code::WINDOW_SECONDS;
 use crate::store::seconds;
 
 /// Deletes at most `BATCH` rows, the oldest first.

@@ -6,7 +6,7 @@ use super::{BATCH, DeletedBatch, LARGE_ROWS, TenantRule};
 use crate::protocol::cursor::PagePosition;
 use crate::protocol::id::TenantId;
 use crate::store::Database;
-use crate::store::clock_offset::clock_offset;
+use crate::store::database::clock_offset::clock_offset;
 use crate::store::error::Result;
 
 /// Deletes one batch of a tenant's rows that are older than `keep`.

@@ -19,7 +19,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 
 use super::frame_splitter::FrameSplitter;
 use super::partial_message::{PartialEvent, PartialMessage};
-use crate::gateway::caller::EnforcerOrApprover;
+use crate::gateway::identity::caller::EnforcerOrApprover;
 use crate::gateway::{ChannelCloseReason, MessageFeed};
 use crate::http::api::channel;
 use crate::http::api::frame::answer;

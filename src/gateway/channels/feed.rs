@@ -1,0 +1,229 @@
+//! The messages of a channel, read page by page as its client takes them. The rows are the queue;
+//! only ids are kept in memory. No unacknowledged message is skipped. Each is sent again with
+//! growing pauses until it is acknowledged.
+
+use std::sync::Arc;
+
+use time::OffsetDateTime;
+use tokio::time::sleep_until;
+use uuid::Uuid;
+
+use crate::gateway::channels::channel::{Channel, role_of};
+use crate::gateway::channels::closing::ChannelCloseReason;
+use crate::gateway::channels::inbox_scan::{InboxScan, OVERLAP_GRACE, PER_PAGE};
+use crate::gateway::channels::push::{PushService, for_enforcer};
+use crate::gateway::context::GatewayContext;
+use crate::gateway::error::{Error, Result};
+use crate::protocol::id::{EnforcerId, TenantId};
+use crate::store::channels::claim;
+use crate::store::channels::claim::{ClaimRow, TakeOver};
+use crate::store::channels::enforcer_messages::ClaimedMessage;
+use crate::wake::{WakeCause, WakeKey};
+
+pub struct MessageFeed {
+    source: FeedSource,
+    channel: Channel,
+    woken: WakeCause,
+    context: Arc<GatewayContext>,
+}
+
+enum FeedSource {
+    Approver(Box<InboxScan>),
+    Enforcer {
+        tenant: TenantId,
+        enforcer: EnforcerId,
+        /// Whether there may be something to claim.
+        look: bool,
+        /// How far it has taken over messages offered to other channels, as it does when channels
+        /// open or close.
+        take_over: Option<TakeOver>,
+        /// A digest of the enforcer's channels, as last seen.
+        channels: Option<Uuid>,
+    },
+}
+
+impl MessageFeed {
+    /// The feed of an approver's channel. It starts with all unacknowledged messages, or 60 s
+    /// before `resume_after`.
+    pub async fn approver(
+        context: &Arc<GatewayContext>,
+        channel: Channel,
+        withdrawals: bool,
+        resume_after: Option<Uuid>,
+    ) -> Result<Self> {
+        let WakeKey::Approver(tenant, approver) = channel.key.clone() else {
+            return Err(Error::Internal);
+        };
+        let resumed = match resume_after {
+            Some(message) => {
+                let store = &context.store.channels;
+                store.message_created(&tenant, &approver, message).await?
+            }
+            None => None,
+        };
+        let start = resumed
+            .and_then(|at| at.checked_sub(OVERLAP_GRACE))
+            .unwrap_or(OffsetDateTime::UNIX_EPOCH);
+        let scan = InboxScan::new(context, tenant, approver, withdrawals, start);
+        Ok(Self {
+            source: FeedSource::Approver(Box::new(scan)),
+            channel,
+            woken: WakeCause::Hint,
+            context: Arc::clone(context),
+        })
+    }
+
+    pub fn enforcer(context: &Arc<GatewayContext>, channel: Channel) -> Result<Self> {
+        let WakeKey::Enforcer(tenant, enforcer) = channel.key.clone() else {
+            return Err(Error::Internal);
+        };
+        let source = FeedSource::Enforcer {
+            tenant,
+            enforcer,
+            look: true,
+            take_over: Some(TakeOver::START),
+            channels: None,
+        };
+        Ok(Self {
+            source,
+            channel,
+            woken: WakeCause::Hint,
+            context: Arc::clone(context),
+        })
+    }
+
+    pub fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    /// Waits until the channel is to be closed.
+    pub fn closed(&self) -> impl Future<Output = ChannelCloseReason> {
+        self.channel.closed()
+    }
+
+    /// Approximate bytes of the next page, known beforehand for pages that may be large, else 0.
+    pub fn next_page_bytes(&self) -> usize {
+        match &self.source {
+            FeedSource::Approver(scan) => scan.next_page_bytes(),
+            FeedSource::Enforcer { .. } => 0,
+        }
+    }
+
+    /// Notes that a message was written to the client.
+    pub fn note_written(&self, push: &PushService) {
+        let labels = [push.msg_type, self.channel.transport.as_str()];
+        let metrics = &self.context.metrics;
+        metrics.sent.of(labels).increment();
+        if push.first {
+            let latency = self.context.seconds_since(push.created_at);
+            metrics.push_latency.of(labels).observe(latency);
+            let role = role_of(&self.channel.key);
+            self.context.note_missed(self.woken, role, push.created_at);
+        }
+        if let Some(context) = &push.context {
+            // The age of a message is not the latency of its redelivery.
+            let now = self.context.clock.now();
+            let began = if push.first { push.created_at } else { now };
+            let [msg_type, transport] = labels;
+            let tracer = &self.context.tracer;
+            tracer.sent(context, msg_type, transport, began.inner());
+        }
+    }
+
+    /// Two cancel-safe futures: the channel is to be closed, and there is something to send.
+    pub fn closed_or_ready(
+        &mut self,
+    ) -> (
+        impl Future<Output = ChannelCloseReason>,
+        impl Future<Output = ()>,
+    ) {
+        let Self {
+            source,
+            channel,
+            woken,
+            ..
+        } = self;
+        let (handle, waiter) = channel.parts();
+        let ready = async move {
+            match source {
+                FeedSource::Approver(scan) => {
+                    if scan.has_more() {
+                        return;
+                    }
+                    tokio::select! {
+                        cause = waiter.woken() => {
+                            *woken = cause;
+                            scan.start(waiter.unseen_since());
+                        }
+                        () = sleep_until(scan.next_due()) => scan.take_due(),
+                    }
+                }
+                FeedSource::Enforcer { look, .. } => {
+                    if !*look {
+                        *woken = waiter.woken().await;
+                        *look = true;
+                    }
+                }
+            }
+        };
+        (handle.closed(), ready)
+    }
+
+    /// The next few messages; empty if there are none for now, or if only their ids were read.
+    pub async fn next_page(&mut self) -> Result<Vec<PushService>> {
+        if self.channel.is_cut_off() {
+            return Err(Error::Unavailable);
+        }
+        match &mut self.source {
+            FeedSource::Approver(scan) => {
+                scan.next_page(&self.context, self.channel.opened_at).await
+            }
+            FeedSource::Enforcer {
+                tenant,
+                enforcer,
+                look,
+                take_over,
+                channels,
+            } => {
+                let row = ClaimRow {
+                    tenant: tenant.clone(),
+                    enforcer: enforcer.clone(),
+                    channel: self.channel.id,
+                    limit: i64::try_from(PER_PAGE).unwrap_or(1),
+                    take_over: *take_over,
+                };
+                let page = self.context.store.channels.claims.run(row).await?;
+                if !page.live {
+                    // It is woken when it is registered again, or when its peer responds again.
+                    *look = false;
+                    return Ok(Vec::new());
+                }
+                let before = channels.replace(page.channels);
+                let changed = before.is_some_and(|before| before != page.channels);
+                *take_over = if changed {
+                    Some(TakeOver::START)
+                } else {
+                    page.take_over
+                };
+                let claimed = page.messages;
+                let lag = self.context.metrics.sweep_lag.of(["redelivery"]);
+                let late = claimed.iter().filter_map(|message| message.late);
+                late.for_each(|late| lag.observe(late));
+                let opened_at = self.channel.opened_at;
+                let count = claimed.len();
+                let claimed = claimed.into_iter().map(|claimed| ClaimedMessage {
+                    first: claimed.first && claimed.created_at >= opened_at,
+                    ..claimed
+                });
+                // A message that cannot be serialised was logged, and must not hold up the others.
+                let page: Vec<_> = claimed
+                    .filter_map(|message| for_enforcer(&self.context, enforcer, message).ok())
+                    .collect();
+                // A page that is not full is the last one; later messages wake the channel.
+                let bytes: usize = page.iter().map(|push| push.text.len()).sum();
+                *look = count >= PER_PAGE || bytes >= claim::PAGE_BYTES || take_over.is_some();
+                Ok(page)
+            }
+        }
+    }
+}

@@ -1,0 +1,189 @@
+//! Submitting an artifact.
+
+use sha2::{Digest, Sha256};
+
+use crate::gateway::ExchangeService;
+use crate::gateway::error::{Error, Result};
+use crate::gateway::identity::caller::{CallerIdentity, Enforcer};
+use crate::protocol::artifact::{self, ArtifactRules, Submission};
+use crate::protocol::envelope::IncomingEnvelope;
+use crate::protocol::exchange::{ExchangeState, JudgedSubmission, judge_submission};
+use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
+use crate::protocol::json::JsonNode;
+use crate::protocol::routing::RoutingTarget;
+use crate::store::exchanges::idempotency::IdempotencyKey;
+use crate::store::exchanges::submit::{AskedApprover, SubmissionRow};
+use crate::store::pairing::pairings::{PairedApprovers, TokenFact};
+use crate::telemetry::trace;
+use crate::wake::WakeKey;
+
+#[derive(Debug)]
+pub struct SubmitCommand {
+    pub enforcer: EnforcerId,
+    pub submission: Submission,
+    pub idempotency: Option<IdempotencyKey>,
+    /// A warning for the sender of an accepted submission.
+    pub warning: Option<&'static str>,
+}
+
+impl ExchangeService {
+    /// Reads a submission from a wire Envelope, with all checks that need no database.
+    pub fn read_submission(
+        &self,
+        caller: &Enforcer,
+        document: &JsonNode<'_>,
+        idempotency: Option<IdempotencyKey>,
+    ) -> Result<SubmitCommand> {
+        let envelope = IncomingEnvelope::parse(document, "artifact.submit")?;
+        let enforcer = caller.named(&envelope.sender)?;
+        let submission = self.read_artifact(&envelope)?;
+        Ok(SubmitCommand {
+            enforcer,
+            submission,
+            idempotency,
+            warning: self.context.created_warning(envelope.created_at),
+        })
+    }
+
+    pub(in crate::gateway) fn read_artifact(
+        &self,
+        envelope: &IncomingEnvelope<'_, '_>,
+    ) -> Result<Submission> {
+        let context = &self.context;
+        context.check_created(envelope.created_at)?;
+        let (limits, artifacts) = (&context.config.limits, &context.config.artifacts);
+        if !artifacts.open && !artifact::is_sealed(envelope.body) {
+            return Err(Error::OpenRefused);
+        }
+        let rules = ArtifactRules {
+            max_payload: limits.artifact_bytes,
+            requested_actions: context.names.requested_actions.clone(),
+            latest_created: context.in_seconds(limits.clock_skew_seconds),
+            latest_expiry: context.in_seconds(artifacts.max_lifetime_seconds),
+        };
+        artifact::parse(envelope, &rules)
+    }
+
+    /// Accepts a submission: at most one exchange per id, on any number of nodes and attempts.
+    pub async fn submit(
+        &self,
+        caller: &Enforcer,
+        command: SubmitCommand,
+    ) -> Result<JudgedSubmission> {
+        let tenant = &caller.origin.tenant;
+        let (enforcer, mut submission) = (command.enforcer, command.submission);
+        submission.trace = trace::carry(submission.trace);
+        self.presence.seen(tenant, &enforcer);
+        // A repeat must be recognised even if it can no longer be routed, so the store is asked
+        // anyway. It never writes a submission without approvers.
+        let route = submission.route.clone();
+        let (approvers, unroutable) = self.approvers(tenant, &enforcer, &route).await?;
+        let counted = self.loads.must_count(tenant, &enforcer, &approvers).await?;
+        let asked = approvers
+            .iter()
+            .map(|approver| AskedApprover {
+                approver: approver.clone(),
+                message: self.context.clock.message_id(),
+                count: counted.contains(approver),
+            })
+            .collect();
+        let operation = self.context.clock.operation_id();
+        let expires_at = submission.expires_at;
+        let row = SubmissionRow {
+            operation,
+            tenant: tenant.clone(),
+            enforcer: enforcer.clone(),
+            submission,
+            asked,
+            idempotency: command.idempotency,
+            source: caller.origin.source(),
+        };
+        let fact = self.store.submissions.run(row).await?;
+        let judged = judge_submission(fact, operation, expires_at);
+        let submitted = match (judged, unroutable) {
+            (Err(Error::Unavailable), Some(error)) => return Err(error),
+            (Err(Error::NotPaired { .. }), _) => return Err(unpaired(&route)),
+            (judged, _) => judged?,
+        };
+        if !submitted.duplicate {
+            self.context
+                .note_transition("none", ExchangeState::PendingApproval, 1);
+            self.context.notices.leave(tenant, &approvers);
+            let asked = approvers
+                .into_iter()
+                .map(|approver| WakeKey::Approver(tenant.clone(), approver));
+            self.context.wake.wake(asked);
+        }
+        Ok(submitted)
+    }
+
+    /// The approvers that a submission asks, or why there are none.
+    async fn approvers(
+        &self,
+        tenant: &TenantId,
+        enforcer: &EnforcerId,
+        route: &RoutingTarget,
+    ) -> Result<(Vec<ApproverId>, Option<Error>)> {
+        let pairings = &self.context.store.pairings;
+        let asked = match route {
+            RoutingTarget::Approver { id, .. } => Ok(vec![id.clone()]),
+            RoutingTarget::Token(token) => {
+                match pairings.token_of(tenant, enforcer, token).await? {
+                    TokenFact::Good(approver) => Ok(vec![approver]),
+                    TokenFact::Ended => Err(Error::PairingRevoked),
+                    TokenFact::Unknown => Err(Error::NoApprover {
+                        pointer: "/body/metadata/routingToken",
+                    }),
+                }
+            }
+            RoutingTarget::Paired => {
+                let most = self.context.config.limits.approvers_per_exchange;
+                let limit = usize::try_from(most).unwrap_or(usize::MAX);
+                match pairings.paired_with(tenant, enforcer).await? {
+                    PairedApprovers { count: 0, .. } => Err(Error::NoApprover {
+                        pointer: "/recipient/approverId",
+                    }),
+                    PairedApprovers { count, .. } if count > limit => {
+                        Err(Error::TooManyApprovers { count, limit })
+                    }
+                    PairedApprovers { approvers, .. } => Ok(approvers),
+                }
+            }
+        };
+        Ok(match asked {
+            Ok(approvers) => (approvers, None),
+            Err(error) => (Vec::new(), Some(error)),
+        })
+    }
+}
+
+/// The refusal of a submission to an approver that the enforcer must be paired with.
+fn unpaired(route: &RoutingTarget) -> Error {
+    match route {
+        RoutingTarget::Approver { pointer, .. } => Error::NotPaired { pointer },
+        // It was in force a moment ago.
+        RoutingTarget::Token(_) => Error::PairingRevoked,
+        RoutingTarget::Paired => Error::NotPaired {
+            pointer: "/recipient/approverId",
+        },
+    }
+}
+
+/// Binds an idempotency key to its principal and to the request that it was sent with.
+pub fn bind_key(
+    origin: &CallerIdentity,
+    key: Option<String>,
+    path: &str,
+    body: &[u8],
+) -> Option<IdempotencyKey> {
+    Some(IdempotencyKey {
+        principal: origin.principal.clone(),
+        key: key?,
+        fingerprint: Sha256::new()
+            .chain_update(path)
+            .chain_update([b'\n'])
+            .chain_update(body)
+            .finalize()
+            .into(),
+    })
+}

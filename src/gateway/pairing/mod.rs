@@ -1,0 +1,5 @@
+//! Pairing of enforcers with approvers.
+
+pub(in crate::gateway) mod guess_limit;
+pub(in crate::gateway) mod paired;
+pub(in crate::gateway) mod service;

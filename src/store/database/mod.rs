@@ -1,0 +1,18 @@
+//! Connections, pools, batches, the schema: everything that knows PostgreSQL and no subject.
+
+pub mod batch;
+pub mod busy;
+pub(in crate::store) mod clock_offset;
+pub mod connect;
+pub(in crate::store) mod intake;
+pub mod lease;
+pub mod listing;
+pub mod notify;
+pub mod pool;
+pub(in crate::store) mod pools;
+pub(in crate::store) mod pulse;
+pub(in crate::store) mod retry;
+pub(in crate::store) mod rows;
+pub mod schema;
+pub mod server_check;
+pub mod tenant_scope;

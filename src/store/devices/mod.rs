@@ -1,0 +1,4 @@
+//! Devices of approvers, and the enforcers that they introduce to each other.
+
+pub mod device;
+pub mod introduction;

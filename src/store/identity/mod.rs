@@ -1,0 +1,9 @@
+//! Tenants, credentials, invitations, signing keys and revoked tokens.
+
+pub(in crate::store) mod approver_lock;
+pub(in crate::store) mod certificate;
+pub mod credential;
+pub(in crate::store) mod credentials;
+pub mod invitation;
+pub mod signing_key;
+pub mod token_revocation;

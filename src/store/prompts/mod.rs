@@ -1,0 +1,4 @@
+//! Prompts to agents.
+
+pub mod prompt;
+pub mod status;
