@@ -128,11 +128,11 @@ async fn a_key_bound_meanwhile_fails_its_own_request_and_splits_no_batch() {
     let binding = async {
         cluster
             .database
-            .blocked_in("a.message_id, a.tenant_id, a.enforcer_id")
+            .blocked_in("form, artifact_type, artifact_hash, repo_ref")
             .await;
         cluster
             .database
-            .blocked_in("recipient, fallback, session_id")
+            .blocked_in("approver_id, recipient, fallback")
             .await;
         finish(&mut bound, "commit").await;
     };
@@ -159,7 +159,7 @@ async fn a_request_refused_because_its_id_was_just_taken_binds_no_key() {
     let (answer, ()) = join(submit_keyed(&enforcer, &request, sealed(), "key"), async {
         cluster
             .database
-            .blocked_in("a.message_id, a.tenant_id, a.enforcer_id")
+            .blocked_in("form, artifact_type, artifact_hash, repo_ref")
             .await;
         finish(&mut twin, "commit").await;
     })

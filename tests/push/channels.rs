@@ -96,7 +96,7 @@ async fn a_revocation_ends_channels_though_calls_get_no_connection() {
     let mut lock = cluster.database.holding(lock).await;
     let (caller, id) = (enforcer.on(0), enforcer.client.key());
     let waiting = tokio::spawn(async move { caller.withdraw(&request).await.status });
-    cluster.database.blocked_in("with known as").await;
+    cluster.database.blocked_in("approver_messages as (").await;
     let id = CredentialId::parse(id.split('_').nth(1).unwrap()).unwrap();
     let administration = &cluster.administration;
     let revoked = administration.revoke_credential(&id).await;

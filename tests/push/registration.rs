@@ -105,7 +105,7 @@ async fn comparing_thousands_of_channels_takes_one_pass() {
     let prepared = format!(
         "set plan_cache_mode = force_generic_plan; set enable_seqscan = off;
          prepare compare as {};
-         explain execute compare ('{node}', '{{}}');
+         explain execute compare ('{{}}', '{node}');
          insert into channels (tenant_id, kind, identity, channel_id, node_id, transport, opened_at)
          select 'tenant', 'approver', n::text, ('00000000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid, '{node}', 'sse',
                 now() - interval '1 minute'
@@ -124,12 +124,12 @@ async fn comparing_thousands_of_channels_takes_one_pass() {
         // One live channel has no row, and one row has no channel.
         let live: Vec<String> = (2..=6_001).map(id).collect();
         let explain = format!(
-            "explain (analyze, timing off, format json) execute compare ('{}', '{{{}}}')",
+            "explain (analyze, timing off, format json) execute compare ('{{{}}}', '{}')",
+            live.join(","),
             cluster
                 .database
                 .text("select node_id::text from nodes")
-                .await,
-            live.join(",")
+                .await
         );
         let plan: Value = sqlx::query_scalar(sqlx::AssertSqlSafe(explain))
             .fetch_one(&mut connection)
