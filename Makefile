@@ -66,10 +66,11 @@ check-fmt: ## Check the formatting.
 	$(CARGO) fmt --all --check
 
 .PHONY: check-clippy
-check-clippy: ## Check the lints, with and without `countersign dev`.
+check-clippy: ## Check the lints: of everything, without `countersign dev`, and of the clients alone.
 	@scripts/install cargo cc
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --locked --no-default-features -- -D warnings
+	$(CARGO) clippy --locked --no-default-features --features gateway -- -D warnings
+	$(CARGO) clippy --locked --no-default-features --features client -- -D warnings
 
 .PHONY: check-doc
 check-doc: ## Check that the documentation builds, private items included.
@@ -117,7 +118,7 @@ sbom: ## List every crate in the released binary: target/countersign.cdx.json (C
 	@command -v cargo-cyclonedx >/dev/null || { \
 		echo 'cargo-cyclonedx is missing: building it, which takes a few minutes'; \
 		$(CARGO) install --locked cargo-cyclonedx@0.5.9; }
-	$(CARGO) cyclonedx --quiet --all --format json --spec-version 1.5 --no-default-features --target x86_64-unknown-linux-gnu
+	$(CARGO) cyclonedx --quiet --all --format json --spec-version 1.5 --no-default-features --features gateway --target x86_64-unknown-linux-gnu
 	mkdir -p target && mv countersign.cdx.json target && rm -f crates/*/*.cdx.json
 
 .PHONY: pin-images

@@ -10,6 +10,10 @@ type BuildResult<T> = Result<T, Box<dyn Error>>;
 const PAGE: &str = "web";
 
 fn main() -> BuildResult<()> {
+    pack_relocations();
+    if env::var_os("CARGO_FEATURE_GATEWAY").is_none() {
+        return Ok(());
+    }
     let root = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?);
     let out = PathBuf::from(env::var("OUT_DIR")?);
     println!("cargo::rerun-if-changed={PAGE}");
@@ -25,7 +29,6 @@ fn main() -> BuildResult<()> {
     }
     code.push_str("]\n");
     fs::write(out.join("page_files.rs"), code)?;
-    pack_relocations();
     Ok(())
 }
 

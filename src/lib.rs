@@ -44,13 +44,23 @@ pub use countersign_e2e as e2e;
 pub use countersign_protocol as protocol;
 pub use countersign_protocol::{clock, jitter};
 
+#[cfg(feature = "gateway")]
 pub mod app;
+#[cfg(feature = "gateway")]
 pub mod config;
+#[cfg(feature = "gateway")]
 pub mod gateway;
+#[cfg(feature = "gateway")]
 pub mod http;
+#[cfg(feature = "gateway")]
 pub mod outbound;
+#[cfg(feature = "gateway")]
 pub mod page;
+#[cfg(feature = "gateway")]
 pub mod short_lock;
+#[cfg(feature = "gateway")]
 pub mod store;
+#[cfg(feature = "gateway")]
 pub mod telemetry;
+#[cfg(feature = "gateway")]
 pub mod wake;

@@ -36,6 +36,7 @@ pub struct Finding {
 }
 
 impl Finding {
+    #[cfg(feature = "gateway")]
     fn line(&self) -> String {
         // One line each, even if an error has several.
         let words: Vec<_> = self.message.split_whitespace().collect();
@@ -107,6 +108,7 @@ impl FindingReport {
         failed.count()
     }
 
+    #[cfg(feature = "gateway")]
     pub fn lines(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(Finding::line)
     }

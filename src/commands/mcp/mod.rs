@@ -14,12 +14,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use countersign::config::{Log, LogFormat};
-use countersign::telemetry;
 use serde_json::Value;
 use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+use tracing_subscriber::filter::LevelFilter;
 
 use self::requests::OpenRequests;
 use self::server::McpServer;
@@ -61,10 +60,8 @@ pub struct McpArgs {
 pub async fn run(args: McpArgs) -> anyhow::Result<ExitAction> {
     let mut screen = TerminalScreen::new(true);
     // No message has content of requests at this level.
-    telemetry::start(&Log {
-        filter: "error".to_owned(),
-        format: LogFormat::Pretty,
-    });
+    let logs = tracing_subscriber::fmt().with_writer(std::io::stderr);
+    logs.with_max_level(LevelFilter::ERROR).init();
     if std::io::stdin().is_terminal() {
         screen.say("countersign: this speaks MCP with an agent; see: countersign mcp --help");
     }

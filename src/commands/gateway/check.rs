@@ -19,9 +19,9 @@ use countersign::store::error::StoreError;
 use countersign::store::retention::due::RetentionFloors;
 
 use super::administer::open_store;
-use super::findings::FindingReport;
-use super::findings::FindingStatus::{Failed, Warning};
-use super::output::{print_json, print_line};
+use crate::commands::findings::FindingReport;
+use crate::commands::findings::FindingStatus::{Failed, Warning};
+use crate::commands::output::{print_json, print_line};
 
 /// The oldest supported PostgreSQL, as `server_version_num`.
 const OLDEST: i32 = 150_000;

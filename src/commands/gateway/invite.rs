@@ -13,8 +13,8 @@ use countersign::protocol::timestamp::Timestamp;
 use countersign::store::identity::credential::RoleName;
 
 use super::administer::{existing_tenant, found, optional_tenant};
-use super::output::{print_json, print_line, print_list, remark};
-use super::terminal::parse_duration;
+use crate::commands::output::{print_json, print_line, print_list, remark};
+use crate::commands::terminal::parse_duration;
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]

@@ -5,7 +5,7 @@ use countersign::gateway::identity::administration::AdminService;
 use countersign::protocol::token::RevocationRequest;
 
 use super::administer::{existing_tenant, found, time};
-use super::output::{print_json, print_list, remark};
+use crate::commands::output::{print_json, print_list, remark};
 
 #[derive(Subcommand)]
 pub enum TokenCommand {

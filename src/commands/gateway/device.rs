@@ -5,7 +5,7 @@ use clap::Subcommand;
 use countersign::gateway::identity::administration::AdminService;
 
 use super::administer::{ApproverArgs, found};
-use super::output::{print_list, remark};
+use crate::commands::output::{print_list, remark};
 
 #[derive(Subcommand)]
 pub enum DeviceCommand {

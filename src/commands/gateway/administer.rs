@@ -20,7 +20,7 @@ use countersign::telemetry::Metrics;
 use serde_json::json;
 use tokio_util::task::TaskTracker;
 
-use super::output::{print_json, print_line, print_list, remark};
+use crate::commands::output::{print_json, print_line, print_list, remark};
 
 #[derive(Subcommand)]
 pub enum TenantCommand {

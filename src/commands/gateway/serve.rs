@@ -12,7 +12,7 @@ use countersign::config::{Config, TlsMode};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use tokio::io::AsyncReadExt as _;
 
-use super::signals::stop_signals;
+use crate::commands::signals::stop_signals;
 
 #[derive(Args)]
 pub struct ServeArgs {

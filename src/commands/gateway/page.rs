@@ -13,7 +13,7 @@ use countersign::page::{CACHING, HEADERS, page, policy};
 use countersign::protocol::hex;
 
 use self::verify::VerifyArgs;
-use super::output::print_line;
+use crate::commands::output::print_line;
 
 /// By which a page that was written before is recognised.
 const GENERATOR: &str = "<meta name=\"generator\" content=\"countersign ";

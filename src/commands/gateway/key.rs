@@ -9,7 +9,7 @@ use countersign::protocol::signature::PublicKey;
 use countersign::store::identity::signing_key::NewSigningKey;
 
 use super::administer::{ApproverArgs, found, id, time};
-use super::output::{print_json, print_line, remark};
+use crate::commands::output::{print_json, print_line, remark};
 
 #[derive(Subcommand)]
 pub enum KeyCommand {

@@ -1,0 +1,195 @@
+//! The commands that run a node, or administer a gateway through its database.
+
+mod administer;
+mod check;
+mod device;
+mod health;
+mod invite;
+mod key;
+mod page;
+mod serve;
+mod token;
+
+#[cfg(feature = "dev")]
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use clap::{Args, Subcommand};
+use countersign::config::{Config, Secret};
+use countersign::store::database::schema;
+use countersign::telemetry;
+
+use self::administer::{CredentialCommand, TenantCommand, administration, credential, tenant};
+use self::device::{DeviceCommand, device};
+use self::invite::{InviteArgs, invite};
+use self::key::{KeyCommand, key};
+use self::page::PageArgs;
+use self::serve::{ServeArgs, serve};
+use self::token::{TokenCommand, token};
+use crate::commands::output::print_line;
+#[cfg(feature = "dev")]
+use crate::commands::signals;
+#[cfg(feature = "dev")]
+use crate::dev::{self, DevOptions};
+
+/// Options of every command of the gateway.
+#[derive(Args)]
+pub struct GatewayOptions {
+    /// A TOML file with the configuration; COUNTERSIGN_… variables override it.
+    #[arg(
+        long,
+        global = true,
+        env = "COUNTERSIGN_CONFIG_FILE",
+        value_name = "FILE",
+        help_heading = "Options of the gateway"
+    )]
+    config: Option<PathBuf>,
+    /// PostgreSQL to use, instead of database.url.
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        help_heading = "Options of the gateway"
+    )]
+    database_url: Option<String>,
+}
+
+#[derive(Subcommand)]
+pub enum GatewayCommand {
+    /// Run a node.
+    Serve(ServeArgs),
+    /// Apply the migrations that are missing.
+    Migrate,
+    /// Check the configuration and what it names: files, the database, its schema, notifications.
+    Check {
+        /// Print the findings as JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Ask a running node whether it is ready; for a container's health check.
+    Health {
+        /// The node; by default the configured address.
+        #[arg(long, value_name = "HOST:PORT")]
+        address: Option<String>,
+    },
+    /// Run a whole gateway on a private PostgreSQL, with a demo tenant.
+    #[cfg(feature = "dev")]
+    Dev(DevArgs),
+    /// Write the approvers' page to a directory, for another host than the gateway's; or compare it
+    /// with what a host serves.
+    Page(PageArgs),
+    /// Manage tenants.
+    Tenant(AdminArgs<TenantCommand>),
+    /// Manage credentials.
+    Credential(AdminArgs<CredentialCommand>),
+    /// Manage approvers' signing keys.
+    Key(AdminArgs<KeyCommand>),
+    /// Invite somebody: print a link that gives a credential, once.
+    Invite(InviteArgs),
+    /// Look at the devices of approvers, and reset them.
+    Device(AdminArgs<DeviceCommand>),
+    /// Revoke tokens that another issuer made: JWTs and OAuth 2.0 tokens.
+    Token(AdminArgs<TokenCommand>),
+}
+
+// Not a doc comment: it would replace the help of the commands.
+#[derive(Args)]
+struct AdminArgs<C: Subcommand> {
+    /// Print JSON, for programs.
+    #[arg(long, global = true)]
+    json: bool,
+    #[command(subcommand)]
+    command: C,
+}
+
+#[cfg(feature = "dev")]
+#[derive(Args)]
+struct DevArgs {
+    /// The address of the first node; the others use the ports after it. A port alone means
+    /// 127.0.0.1, port 0 free ports.
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = serve::parse_listen, default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+    /// How many nodes to run, each as a process.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
+    nodes: u16,
+    /// Where to keep PostgreSQL's data and the demo credentials.
+    #[arg(long, conflicts_with = "ephemeral")]
+    data_dir: Option<PathBuf>,
+    /// Keep the data in a temporary directory and remove it at the end.
+    #[arg(long)]
+    ephemeral: bool,
+    /// A JSON file with addresses and keys, written once every node is ready.
+    #[arg(long)]
+    ready_file: Option<PathBuf>,
+}
+
+pub async fn run(options: GatewayOptions, command: GatewayCommand) -> anyhow::Result<()> {
+    if let GatewayCommand::Page(args) = &command {
+        return page::run(args).await;
+    }
+    let GatewayOptions {
+        config: config_file,
+        database_url,
+    } = options;
+    let loaded = Config::load(config_file.as_deref()).map(|mut config| {
+        if let Some(url) = &database_url {
+            config.database.url = Secret::from(url.as_str());
+        }
+        config
+    });
+    let config = match (loaded, &command) {
+        (Err(error), GatewayCommand::Check { json }) => {
+            return Box::pin(check::run(Err(error), *json)).await;
+        }
+        (loaded, _) => loaded.context("configuration")?,
+    };
+    telemetry::start(&config.log);
+    match command {
+        GatewayCommand::Page(_) => Ok(()),
+        GatewayCommand::Serve(args) => Box::pin(serve(config, args)).await,
+        GatewayCommand::Migrate => {
+            config.validate()?;
+            schema::migrate(config.database.url.expose()).await?;
+            print_line("the schema is up to date")
+        }
+        GatewayCommand::Check { json } => Box::pin(check::run(Ok(config), json)).await,
+        GatewayCommand::Health { address } => print_line(&health::ask(&config, address).await?),
+        #[cfg(feature = "dev")]
+        GatewayCommand::Dev(args) => {
+            let options = DevOptions {
+                listen: args.listen,
+                nodes: args.nodes,
+                data_dir: args.data_dir,
+                ephemeral: args.ephemeral,
+                ready_file: args.ready_file,
+                config_file,
+                database_url,
+            };
+            anyhow::ensure!(
+                options.listen.ip().is_loopback(),
+                "dev serves plain HTTP, on loopback only: use --listen 127.0.0.1:{}",
+                options.listen.port()
+            );
+            dev::run(options, config, signals::stop_signals()?).await
+        }
+        GatewayCommand::Tenant(AdminArgs { json, command }) => {
+            tenant(&administration(&config).await?, command, json).await
+        }
+        GatewayCommand::Credential(AdminArgs { json, command }) => {
+            credential(&administration(&config).await?, command, json).await
+        }
+        GatewayCommand::Key(AdminArgs { json, command }) => {
+            key(&administration(&config).await?, command, json).await
+        }
+        GatewayCommand::Invite(args) => {
+            invite(&config, &administration(&config).await?, args).await
+        }
+        GatewayCommand::Device(AdminArgs { json, command }) => {
+            device(&administration(&config).await?, command, json).await
+        }
+        GatewayCommand::Token(AdminArgs { json, command }) => {
+            token(&administration(&config).await?, command, json).await
+        }
+    }
+}
