@@ -5,7 +5,7 @@ use countersign::config::Oidc;
 use serde_json::Value;
 
 use super::super::findings::FindingReport;
-use super::fetch;
+use super::fetch::fetch;
 
 const CHECK: &str = "sign-in";
 
