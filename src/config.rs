@@ -8,32 +8,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::decision::{CompactRule, Verify};
 
-macro_rules! section {
-    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $type:ty = $default:expr),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Debug, Clone, Deserialize, Serialize)]
-        #[serde(deny_unknown_fields, default)]
-        pub struct $name { $($(#[$field_doc])* pub $field: $type),+ }
-
-        impl Default for $name {
-            fn default() -> Self {
-                Self { $($field: $default),+ }
-            }
-        }
-    };
-}
+#[macro_use]
+mod section;
 
 mod auth;
+mod environment;
+mod error;
 mod load;
 mod notifications;
 mod oidc;
 mod page;
+mod require;
 mod secret;
 mod telemetry;
 mod tls;
 
 pub use self::auth::Auth;
-pub use self::load::ConfigError;
+pub use self::error::ConfigError;
 pub use self::notifications::{MAX_RETRY_SECONDS, Notifications};
 pub use self::oidc::Oidc;
 pub use self::page::Page;
@@ -389,4 +380,19 @@ pub struct Config {
     pub auth: Auth,
     pub log: Log,
     pub telemetry: Telemetry,
+}
+
+impl Config {
+    /// Where a client on this machine reaches the node.
+    pub fn local_url(&self) -> String {
+        let scheme = match self.tls.mode {
+            TlsMode::Off => "http",
+            TlsMode::On | TlsMode::Upstream => "https",
+        };
+        let listen = self.server.listen;
+        if listen.ip().is_unspecified() {
+            return format!("{scheme}://localhost:{}", listen.port());
+        }
+        format!("{scheme}://{listen}")
+    }
 }

@@ -2,14 +2,13 @@
 //! error: a shared secret is never combined with public keys, and tokens and keys are never sent
 //! unencrypted.
 
-use std::net::IpAddr;
 use std::path::PathBuf;
 
-use http::Uri;
 use serde::{Deserialize, Serialize};
 
-use super::load::{require, require_length};
-use super::{ConfigError, Secret};
+use super::error::ConfigError;
+use super::require::{require, require_encrypted, require_length};
+use super::secret::Secret;
 use crate::protocol::token::Algorithm;
 
 /// Revocations of tokens are kept for at least as long as a token lives.
@@ -172,26 +171,4 @@ impl Auth {
             "must lie between 1 and 30000",
         )
     }
-}
-
-/// Rejects a URL over which keys or tokens would be sent unencrypted.
-pub(super) fn require_encrypted(key: &'static str, url: &str) -> Result<(), ConfigError> {
-    let safe = url.parse::<Uri>().is_ok_and(|url| {
-        let host = url.host().unwrap_or_default();
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let here = bare == "localhost"
-            || bare
-                .parse::<IpAddr>()
-                .is_ok_and(|address| address.is_loopback());
-        let plain_here = url.scheme_str() == Some("http") && here;
-        // User and password before an @ would end up in logs.
-        let authority = url.authority();
-        let bare_authority = authority.is_some_and(|name| !name.as_str().contains('@'));
-        bare_authority && !host.is_empty() && (url.scheme_str() == Some("https") || plain_here)
-    });
-    require(
-        safe,
-        key,
-        "must be an https URL without user and password (http on loopback only)",
-    )
 }

@@ -1,95 +1,16 @@
 //! Reading the configuration, and checking what types cannot express.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use figment::error::Kind;
+use figment::Figment;
 use figment::providers::{Env, Format, Serialized, Toml};
 use figment::value::Dict;
-use figment::{Figment, Source};
 
-use super::{Config, Secret};
-
-const ENV_PREFIX: &str = "COUNTERSIGN_";
-
-/// Variables with our prefix that are not keys: the command line and `countersign dev` read them.
-const OTHER_VARIABLES: [&str; 3] = ["config_file", "postgres_bin", "profile"];
-
-/// For HS256 as long as the hash, as RFC 7518 requires.
-const MIN_SECRET_BYTES: usize = 32;
-
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// It cannot be read, or a value has the wrong type.
-    #[error(transparent)]
-    Unreadable(Box<figment::Error>),
-    #[error("{place} sets {key}, which does not exist; did you mean {nearest}?")]
-    UnknownKey {
-        /// A file or a variable.
-        place: String,
-        key: String,
-        nearest: String,
-    },
-    /// A file that a key names cannot be read.
-    #[error("{key}: cannot read {}: {error}", path.display())]
-    File {
-        key: &'static str,
-        path: PathBuf,
-        error: std::io::Error,
-    },
-    #[error("{key}: {problem}")]
-    Invalid { key: &'static str, problem: String },
-}
-
-impl ConfigError {
-    pub(crate) fn invalid(key: &'static str, problem: impl Into<String>) -> Self {
-        let problem = problem.into();
-        Self::Invalid { key, problem }
-    }
-}
-
-impl From<figment::Error> for ConfigError {
-    /// Names the nearest key where one is unknown.
-    fn from(error: figment::Error) -> Self {
-        let Kind::UnknownField(name, known) = &error.kind else {
-            return Self::Unreadable(Box::new(error));
-        };
-        let likeness = |key: &&&str| strsim::jaro_winkler(name, key);
-        let nearest = known
-            .iter()
-            .max_by(|one, other| likeness(one).total_cmp(&likeness(other)));
-        let mut near = error.path.clone();
-        if let (Some(last), Some(nearest)) = (near.last_mut(), nearest) {
-            (*nearest).clone_into(last);
-        }
-        let metadata = error.metadata.as_ref();
-        let source = metadata.and_then(|data| data.source.as_ref());
-        let (place, nearest) = match source {
-            Some(Source::File(file)) => (file.display().to_string(), near.join(".")),
-            _ => (variable(&error.path), variable(&near)),
-        };
-        Self::UnknownKey {
-            place,
-            key: error.path.join("."),
-            nearest,
-        }
-    }
-}
-
-/// The variable that sets a key, or `COUNTERSIGN_SECTION__…` for a whole section.
-fn variable(path: &[String]) -> String {
-    let rest = if path.len() == 1 { "__…" } else { "" };
-    let name = path.join("__").to_uppercase();
-    format!("{ENV_PREFIX}{name}{rest}")
-}
-
-/// The variables with our prefix that name no section, in lower case and without the prefix. They
-/// may belong to a script around the gateway, so they are no error.
-fn variables_without_section() -> Vec<String> {
-    let variables = Env::prefixed(ENV_PREFIX).ignore(&OTHER_VARIABLES);
-    let variables = variables.filter(|name| !name.as_str().contains("__"));
-    variables.iter().map(|(name, _)| name.to_string()).collect()
-}
+use super::Config;
+use super::environment::{ENV_PREFIX, variable, variables_without_section};
+use super::error::ConfigError;
+use super::require::{require, require_length};
 
 /// Rejects `COUNTERSIGN_DATABASE_URL`, which should be `COUNTERSIGN_DATABASE__URL`.
 fn reject_single_underscores(sections: &BTreeMap<String, Dict>) -> Result<(), ConfigError> {
@@ -276,20 +197,7 @@ impl Config {
         self.notifications.validate()?;
         self.telemetry.validate()?;
         self.auth.validate()?;
-        self.page.oidc.validate(&self.auth)
+        let accepts_tokens = self.auth.jwt() || self.auth.introspection();
+        self.page.oidc.validate(accepts_tokens)
     }
-}
-
-/// Fails with `problem` unless `holds`.
-pub(super) fn require(holds: bool, key: &'static str, problem: &str) -> Result<(), ConfigError> {
-    if holds {
-        return Ok(());
-    }
-    Err(ConfigError::invalid(key, problem))
-}
-
-/// Fails if a secret is set but too short.
-pub(super) fn require_length(key: &'static str, secret: &Secret) -> Result<(), ConfigError> {
-    let long = secret.is_empty() || secret.expose().len() >= MIN_SECRET_BYTES;
-    require(long, key, "must have at least 32 characters")
 }

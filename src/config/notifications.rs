@@ -3,8 +3,8 @@
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 
-use super::ConfigError;
-use super::load::require;
+use super::error::ConfigError;
+use super::require::require;
 use super::tls::networks;
 
 /// Longest delay before a notification that failed is sent again.

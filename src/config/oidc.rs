@@ -4,9 +4,8 @@
 use http::Uri;
 use serde::{Deserialize, Serialize};
 
-use super::auth::require_encrypted;
-use super::load::require;
-use super::{Auth, ConfigError};
+use super::error::ConfigError;
+use super::require::{require, require_encrypted};
 
 section! {
     Oidc {
@@ -44,7 +43,8 @@ impl Oidc {
         origin_of(url).is_some_and(|origin| self.connect_origins().contains(&origin))
     }
 
-    pub(super) fn validate(&self, auth: &Auth) -> Result<(), ConfigError> {
+    /// `accepts_tokens` says whether nodes accept tokens of any provider.
+    pub(super) fn validate(&self, accepts_tokens: bool) -> Result<(), ConfigError> {
         let rest = [&self.client_id, &self.audience, &self.resource];
         let is_begun = rest.into_iter().any(|value| !value.is_empty()) || !self.origins.is_empty();
         if !self.is_enabled() && !is_begun {
@@ -88,7 +88,7 @@ impl Oidc {
             )?;
         }
         require(
-            auth.jwt() || auth.introspection(),
+            accepts_tokens,
             "page.oidc.issuer",
             "needs auth.jwt_issuer or auth.introspection_url: without them nodes accept no token of the provider",
         )

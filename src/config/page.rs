@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::load::require;
-use super::{Config, ConfigError, Oidc, TlsMode};
+use super::error::ConfigError;
+use super::oidc::Oidc;
+use super::require::require;
 
 section! {
     Page {
@@ -32,20 +33,5 @@ impl Page {
             "page.url",
             "must be a URL such as https://approve.example.com, without a query and without #",
         )
-    }
-}
-
-impl Config {
-    /// Where a client on this machine reaches the node.
-    pub fn local_url(&self) -> String {
-        let scheme = match self.tls.mode {
-            TlsMode::Off => "http",
-            TlsMode::On | TlsMode::Upstream => "https",
-        };
-        let listen = self.server.listen;
-        if listen.ip().is_unspecified() {
-            return format!("{scheme}://localhost:{}", listen.port());
-        }
-        format!("{scheme}://{listen}")
     }
 }

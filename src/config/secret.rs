@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::ConfigError;
+use super::error::ConfigError;
 
 /// A value that never appears in logs or error messages.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Deserialize, Serialize)]

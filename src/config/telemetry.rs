@@ -7,8 +7,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, Uri};
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 
-use super::load::require;
-use super::{ConfigError, Secret};
+use super::error::ConfigError;
+use super::require::require;
+use super::secret::Secret;
 
 section! {
     Telemetry {

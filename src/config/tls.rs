@@ -9,8 +9,9 @@ use ipnet::IpNet;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::load::require_length;
-use super::{ConfigError, Secret};
+use super::error::ConfigError;
+use super::require::require_length;
+use super::secret::Secret;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]

@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use super::demo::{DemoAccounts, INVITED};
+use super::first_steps::FirstSteps;
 use super::nodes::DevNodes;
-use super::{DevOptions, FirstSteps};
+use super::options::DevOptions;
 
 #[expect(clippy::print_stdout, reason = "it is the output of the command")]
 pub fn print(

@@ -6,6 +6,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
+use super::private_file::write_private;
 use countersign::gateway::InvitationRequest;
 use countersign::gateway::identity::administration::{AdminService, CredentialRequest};
 use countersign::gateway::identity::authenticate::random_text;
@@ -61,7 +62,7 @@ impl DemoAccounts {
             Some(secret) if !secret.is_empty() => secret,
             _ => random_text::<32>()?,
         };
-        super::write_private(&file, &serde_json::to_vec_pretty(&demo)?)?;
+        write_private(&file, &serde_json::to_vec_pretty(&demo)?)?;
         Ok(demo)
     }
 

@@ -14,8 +14,8 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
-use super::DevOptions;
 use super::demo::DemoAccounts;
+use super::options::DevOptions;
 use countersign::config::Config;
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);

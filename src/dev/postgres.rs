@@ -18,6 +18,7 @@ use tokio::process::Child;
 use tokio::time::{sleep, timeout};
 
 use super::binaries::{PostgresBinaries, could_not};
+use super::private_file::write_private;
 
 /// How long the server may take to start or stop. After a crash it first replays its log.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
@@ -169,7 +170,7 @@ async fn initialise(
 
 fn write_password(path: &Path) -> io::Result<()> {
     let password = random_text::<24>().map_err(io::Error::other)?;
-    super::write_private(path, password.as_bytes())
+    write_private(path, password.as_bytes())
 }
 
 /// Removes what interrupted initialisations left. Failures do not matter: nothing depends on it.

@@ -13,10 +13,12 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{BusHealth, WaiterTable, WakeCause, WakeKey};
+use super::health::BusHealth;
+use super::waiters::{WaiterTable, WakeCause};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::jitter::jitter;
+use crate::protocol::wake_key::WakeKey;
 use crate::store::database::notify::{WakeListener, WakeNotifier};
 use crate::telemetry::Metrics;
 

@@ -10,9 +10,11 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::{BusHealth, WaiterTable, WakeCause, WakeKey};
+use super::health::BusHealth;
+use super::waiters::{WaiterTable, WakeCause};
 use crate::config::{self, WakeMode};
 use crate::jitter::jitter;
+use crate::protocol::wake_key::WakeKey;
 use crate::store::Store;
 use crate::store::channels::channel::{LateMessages, RunningChannel};
 use crate::store::error::Result;

@@ -292,7 +292,9 @@ fn a_release_is_checked_first_then_signed_by_its_digest() {
 fn the_image_is_built_with_its_list_of_dependencies() {
     let image = read("deploy/Dockerfile");
     let builds = image.matches("build --release").count();
-    let auditable = image.matches("cargo auditable build --release --locked --no-default-features --features gateway");
+    let auditable = image.matches(
+        "cargo auditable build --release --locked --no-default-features --features gateway",
+    );
     assert!(builds == 2 && auditable.count() == builds);
     let tool = image
         .split("cargo install --locked cargo-auditable@")

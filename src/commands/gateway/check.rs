@@ -2,6 +2,7 @@
 //! to do about it. One finding does not hide the next, unless nothing more can be checked. It
 //! changes nothing.
 
+mod fetch;
 mod sign_in;
 
 use std::io::Read as _;
@@ -9,7 +10,6 @@ use std::time::Duration;
 
 use countersign::config::{Auth, Config, ConfigError, TlsMode, WakeMode};
 use countersign::http::server::tls::TlsListener;
-use countersign::outbound::OutboundClient;
 use countersign::protocol::id::CredentialId;
 use countersign::protocol::token::KeySet;
 use countersign::store::Store;
@@ -18,6 +18,7 @@ use countersign::store::database::server_check::ServerFacts;
 use countersign::store::error::StoreError;
 use countersign::store::retention::due::RetentionFloors;
 
+use self::fetch::fetch;
 use super::administer::open_store;
 use crate::commands::findings::FindingReport;
 use crate::commands::findings::FindingStatus::{Failed, Warning};
@@ -31,7 +32,6 @@ const WAKING: usize = 2;
 const CLOCK_SKEW_GRACE: Duration = Duration::from_secs(1);
 /// Credentials that a finding names.
 const NAMED: usize = 10;
-const FETCH_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_KEY_BYTES: u64 = 1 << 20;
 
 /// Checks everything, prints what was found, and fails if a node would.
@@ -121,17 +121,6 @@ async fn issuer_keys(auth: &Auth, report: &mut FindingReport) {
             error,
             "until they can be read, JWTs get 503; check auth.jwt_jwks_file or auth.jwt_jwks_url",
         ),
-    }
-}
-
-async fn fetch(url: &str) -> Result<Vec<u8>, String> {
-    let uri = url.parse().map_err(|_| format!("{url} is not a URL"))?;
-    let outbound =
-        OutboundClient::new(url.starts_with("https")).map_err(|error| error.to_string())?;
-    let deadline = tokio::time::Instant::now() + FETCH_TIMEOUT;
-    match outbound.get(&uri, deadline).await {
-        Ok(bytes) => Ok(bytes.to_vec()),
-        Err(error) => Err(format!("cannot read {url}: {error}")),
     }
 }
 

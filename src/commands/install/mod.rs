@@ -1,6 +1,7 @@
 //! `countersign install`: makes an agent call our hook before it acts, by editing the agent's own
 //! configuration. Everything else in those files stays as it is.
 
+mod args;
 mod guard;
 mod show;
 mod warnings;
@@ -9,8 +10,6 @@ use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use clap::Args;
-use countersign::agent::Agent;
 use countersign::agent::install::file::{FileChange, InstallRefusal};
 use countersign::agent::install::hooks::InstallRequest;
 use countersign::agent::install::places::{InstallPlaces, InstallScope, variable};
@@ -18,11 +17,11 @@ use countersign::agent::install::shell::{HookInvocation, TimeoutCommand};
 use countersign::client::ClientError;
 use countersign::client::visible_lines;
 
+pub use self::args::InstallArgs;
 use self::guard::GuardSetup;
 use self::show::InstallPlan;
 use self::warnings::warnings;
 use super::exit_action::{ExitAction, FAILURE, MALFORMED, USAGE};
-use super::guard::GuardAddress;
 use super::output::remark;
 use super::terminal::confirm;
 
@@ -36,52 +35,6 @@ Examples:
   sudo countersign install claude --managed --guard-for dave
                                                  and have another user ask for dave's agents
 Afterwards: countersign doctor claude";
-
-#[derive(Args)]
-#[expect(clippy::struct_excessive_bools, reason = "options of a command line")]
-pub struct InstallArgs {
-    /// The agent: claude, codex, copilot, gemini, opencode or cursor.
-    agent: Agent,
-    /// For this user, in every project. This is the default.
-    #[arg(long, group = "scope")]
-    user: bool,
-    /// For the project in the current directory.
-    #[arg(long, group = "scope")]
-    project: bool,
-    /// For everybody on this machine, so that projects cannot switch it off. Needs root.
-    #[arg(long, group = "scope")]
-    managed: bool,
-    /// Ask about every call, also what the policy would let pass.
-    #[arg(long, conflicts_with = "remove")]
-    every_call: bool,
-    /// Take out what was installed.
-    #[arg(long)]
-    remove: bool,
-    /// Do not ask before files are written.
-    #[arg(long, short)]
-    yes: bool,
-    /// Only show what would change.
-    #[arg(long)]
-    dry_run: bool,
-    /// Print JSON, for programs.
-    #[arg(long)]
-    json: bool,
-    /// The profile that the hook uses; otherwise it follows `COUNTERSIGN_PROFILE`, or uses
-    /// `default`.
-    #[arg(long, value_name = "NAME", conflicts_with = "remove")]
-    profile: Option<String>,
-    /// The guard that the hook asks through: the user that it runs as, and its socket. See
-    /// `countersign guard`.
-    #[arg(long, value_name = "USER:SOCKET", conflicts_with_all = ["remove", "profile"])]
-    guard: Option<GuardAddress>,
-    /// Set up a guard for the agents of this user, and have the hook ask through it. Needs root and
-    /// systemd.
-    #[arg(long, value_name = "NAME", requires = "managed", conflicts_with_all = ["remove", "profile", "guard"])]
-    guard_for: Option<String>,
-    /// Where the files of the system are.
-    #[arg(long, value_name = "DIR", hide = true)]
-    system_root: Option<PathBuf>,
-}
 
 pub async fn run(args: InstallArgs) -> anyhow::Result<ExitAction> {
     match carry_out(&args).await {

@@ -5,7 +5,7 @@ use countersign::client::{visible, visible_lines};
 use serde_json::json;
 use similar::TextDiff;
 
-use super::InstallArgs;
+use super::args::InstallArgs;
 use crate::commands::output::{print_json, print_line, remark};
 use crate::commands::terminal::{Colour, output_has_colour, paint};
 

@@ -4,8 +4,8 @@
 use countersign::config::Oidc;
 use serde_json::Value;
 
-use super::super::findings::FindingReport;
-use super::fetch;
+use crate::commands::findings::FindingReport;
+use super::fetch::fetch;
 
 const CHECK: &str = "sign-in";
 

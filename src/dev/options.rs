@@ -1,0 +1,46 @@
+//! The options of `countersign dev`.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+
+#[derive(Debug)]
+pub struct DevOptions {
+    /// The address of the first node. The others use the ports after it, or free ones for port 0.
+    pub listen: SocketAddr,
+    pub nodes: u16,
+    pub data_dir: Option<PathBuf>,
+    /// Whether to remove all data at the end.
+    pub ephemeral: bool,
+    /// Written once every node is ready.
+    pub ready_file: Option<PathBuf>,
+    pub config_file: Option<PathBuf>,
+    pub database_url: Option<String>,
+}
+
+impl DevOptions {
+    pub fn address(&self, node: u16) -> anyhow::Result<SocketAddr> {
+        let mut address = self.listen;
+        if address.port() != 0 {
+            let port = address.port().checked_add(node);
+            address.set_port(port.context("there are not that many ports after --listen")?);
+        }
+        Ok(address)
+    }
+
+    /// Fails if a node could not listen. Without this check, that would show only after the
+    /// database and the keys have been created.
+    pub fn check_addresses(&self) -> anyhow::Result<()> {
+        for node in 0..self.nodes {
+            let address = self.address(node)?;
+            TcpListener::bind(address).map_err(|error| {
+                anyhow::anyhow!(
+                    "cannot listen on {address}: {error}; stop what uses this address (another `countersign dev`?), or choose \
+                     another with --listen"
+                )
+            })?;
+        }
+        Ok(())
+    }
+}
