@@ -12,7 +12,7 @@ use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId
 use crate::protocol::timestamp::Timestamp;
 use crate::store::channels::channel::{LEASE_SECONDS, PUSHED_FOR_SECONDS};
 use crate::store::channels::enforcer_messages::{ClaimedMessage, ClaimedRow};
-use crate::store::database::batch::{BatchResult, BatchStatement};
+use crate::store::database::batch_statement::{BatchResult, BatchStatement};
 use crate::store::database::clock_offset::clock_offset;
 use crate::store::database::rows::{column, row_mut};
 use crate::store::database::tenant_scope::TenantScope;

@@ -13,7 +13,7 @@ use crate::protocol::presence::Transport;
 use crate::protocol::wake_key::WakeKey;
 use crate::store::ChannelStore;
 use crate::store::channels::channel::{LEASE_SECONDS, key_of, owner};
-use crate::store::database::batch::{BatchResult, BatchStatement};
+use crate::store::database::batch_statement::{BatchResult, BatchStatement};
 use crate::store::database::busy::RowLock;
 use crate::store::database::clock_offset::clock_offset;
 use crate::store::database::rows::column;

@@ -14,7 +14,7 @@ use crate::protocol::presence::{CallFacts, ChannelFacts, ClientHello, PresenceFa
 use crate::protocol::timestamp::Timestamp;
 use crate::store::ChannelStore;
 use crate::store::channels::channel::LEASE_SECONDS;
-use crate::store::database::batch::{BatchResult, BatchStatement};
+use crate::store::database::batch_statement::{BatchResult, BatchStatement};
 use crate::store::database::busy::RowLock;
 use crate::store::database::clock_offset::clock_offset;
 use crate::store::database::rows::column;

@@ -8,7 +8,7 @@ use crate::protocol::signature::PublicKey;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::CredentialStore;
 use crate::store::audit::AuditActor;
-use crate::store::database::batch::{BatchResult, BatchStatement};
+use crate::store::database::batch_statement::{BatchResult, BatchStatement};
 use crate::store::database::clock_offset::clock_offset;
 use crate::store::database::rows::{by_row, column};
 use crate::store::database::tenant_scope::TenantScope;

@@ -11,7 +11,7 @@ use crate::protocol::timestamp::Timestamp;
 use crate::protocol::token::{RevocationLine, RevocationRequest, TokenRevocations};
 use crate::store::CredentialStore;
 use crate::store::audit::AuditActor;
-use crate::store::database::batch::{BatchResult, BatchStatement};
+use crate::store::database::batch_statement::{BatchResult, BatchStatement};
 use crate::store::database::clock_offset::clock_offset;
 use crate::store::database::listing::ListPart;
 use crate::store::database::rows::column;
