@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use tokio_util::task::TaskTracker;
 
-pub use self::audit::AuditStore;
+pub use self::audit::read::AuditStore;
 pub use self::channels::channel::ChannelStore;
 pub use self::database::interval::seconds;
 use self::database::pools::Database;

@@ -11,7 +11,7 @@ use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::channels::approver_messages::{ForApprover, StoredMessage};
-use crate::store::channels::channel::PUSHED_FOR_SECONDS;
+use crate::store::channels::terms::PUSHED_FOR_SECONDS;
 use crate::store::database::batch_statement::{BatchResult, BatchStatement};
 use crate::store::database::clock_offset::clock_offset;
 use crate::store::database::rows::{by_row, column};
