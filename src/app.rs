@@ -24,7 +24,7 @@ use crate::http::server::serve::StopSignals;
 use crate::jitter::jitter;
 use crate::protocol::id::{NodeId, TextId};
 use crate::store::Store;
-use crate::store::channels::channel::LEASE_SECONDS;
+use crate::store::channels::terms::LEASE_SECONDS;
 use crate::store::database::schema::{RowSecurity, SchemaState};
 use crate::store::error::StoreError;
 use crate::telemetry::export::{ExportError, TelemetryExporter};

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::store::database::batch::{BatchResult, BatchStatement, StatementBatcher};
+use countersign::store::database::batch::StatementBatcher;
+use countersign::store::database::batch_statement::{BatchResult, BatchStatement};
 use countersign::store::database::busy::RowLock;
 use countersign::store::database::pool::ConnectionPool;
 use countersign::store::database::tenant_scope::TenantScope;

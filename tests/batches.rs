@@ -11,7 +11,7 @@ use countersign::protocol::exchange::SubmissionFact;
 use countersign::protocol::id::{ApproverId, EnforcerId, NodeId, TextId as _};
 use countersign::protocol::json;
 use countersign::store::audit::AuditSource;
-use countersign::store::database::batch::BatchStatement as _;
+use countersign::store::database::batch_statement::BatchStatement as _;
 use countersign::store::exchanges::submit::{
     AskedApprover, InboxLimits, SubmissionRow, TakeSubmissions,
 };

@@ -12,7 +12,7 @@ use countersign::protocol::id::{
 use countersign::protocol::signature::PublicKey;
 use countersign::store::audit::AuditSource;
 use countersign::store::channels::ack::{AckRecipient, AckRow, TakeAcks};
-use countersign::store::database::batch::BatchStatement;
+use countersign::store::database::batch_statement::BatchStatement;
 use countersign::store::database::busy::RowLock;
 use countersign::store::exchanges::decide::{DecisionRow, TakeDecisions};
 use futures_util::future::{join, join_all};

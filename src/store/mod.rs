@@ -28,11 +28,11 @@ pub mod session;
 
 use std::sync::Arc;
 
-use sqlx::postgres::types::PgInterval;
 use tokio_util::task::TaskTracker;
 
-pub use self::audit::AuditStore;
+pub use self::audit::read::AuditStore;
 pub use self::channels::channel::ChannelStore;
+pub use self::database::interval::seconds;
 use self::database::pools::Database;
 use self::error::Result;
 pub use self::exchanges::exchange::ExchangeStore;
@@ -57,18 +57,6 @@ pub struct Store {
     pub sessions: Arc<SessionStore>,
     pub audit: AuditStore,
     pub notifications: NotificationStore,
-}
-
-/// Seconds as an interval.
-pub fn seconds(seconds: u64) -> PgInterval {
-    let microseconds = i64::try_from(seconds)
-        .unwrap_or(i64::MAX)
-        .saturating_mul(1_000_000);
-    PgInterval {
-        months: 0,
-        days: 0,
-        microseconds,
-    }
 }
 
 impl Store {

@@ -6,7 +6,7 @@ use countersign::protocol::envelope::IncomingEnvelope;
 use countersign::protocol::id::{ApproverId, EnforcerId, TextId as _};
 use countersign::protocol::json;
 use countersign::store::audit::AuditSource;
-use countersign::store::database::batch::BatchStatement as _;
+use countersign::store::database::batch_statement::BatchStatement as _;
 use countersign::store::exchanges::submit::{AskedApprover, SubmissionRow, TakeSubmissions};
 
 use crate::support::scrape::scrape;

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::gateway::ChannelService;
 use crate::gateway::channels::closing::ChannelCloseReason;
 use crate::gateway::error::{Error, Result};
-use crate::store::channels::channel::LEASE_SECONDS;
+use crate::store::channels::terms::LEASE_SECONDS;
 
 const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(5);
 

@@ -15,7 +15,7 @@ use crate::protocol::id::{EnforcerId, TenantId};
 use crate::protocol::presence::{ClientHello, Presence, judge_presence};
 use crate::short_lock::ShortLock;
 use crate::store::ChannelStore;
-use crate::store::channels::presence::HelloRow;
+use crate::store::channels::hello_statement::HelloRow;
 use crate::wake::WakeKey;
 
 /// Most enforcers whose calls wait to be written. Further ones are dropped.

@@ -17,7 +17,7 @@ use crate::protocol::id::TenantId;
 use crate::protocol::presence::Transport;
 use crate::protocol::token::TokenIdentity;
 use crate::short_lock::ShortLock;
-use crate::store::channels::lifecycle::OpenRow;
+use crate::store::channels::open_statement::OpenRow;
 use crate::wake::WakeKey;
 
 pub(in crate::gateway) struct ChannelHandle {

@@ -11,7 +11,7 @@ use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId};
 use crate::protocol::message::{RequestMessage, WithdrawalNotice};
 use crate::protocol::timestamp::Timestamp;
-use crate::store::database::batch::{BatchResult, BatchStatement};
+use crate::store::database::batch_statement::{BatchResult, BatchStatement};
 use crate::store::database::clock_offset::clock_offset;
 use crate::store::database::rows::{by_row, column};
 use crate::store::database::tenant_scope::TenantScope;

@@ -1,5 +1,5 @@
-//! Nodes and the channels they hold. A node's heartbeat is the lease of all its channels: once it is 15 s old, they count as
-//! closed.
+//! Nodes and the channels they hold. A node's heartbeat is the lease of all its channels: once it
+//! is 15 s old, they count as closed.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,12 +9,14 @@ use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
 use crate::config;
-use crate::protocol::id::{ApproverId, TenantId, TextId};
+use crate::protocol::id::{ApproverId, TenantId};
 use crate::protocol::wake_key::WakeKey;
 use crate::store::channels::approver_messages::ReadBodies;
 use crate::store::channels::claim::ClaimMessages;
-use crate::store::channels::lifecycle::{CloseChannels, OpenChannels};
-use crate::store::channels::presence::TakeHellos;
+use crate::store::channels::close_statement::CloseChannels;
+use crate::store::channels::hello_statement::TakeHellos;
+use crate::store::channels::open_statement::OpenChannels;
+use crate::store::channels::terms::{LEASE_SECONDS, PUSHED_FOR_SECONDS, key_of, owner};
 use crate::store::channels::unacked::ListUnacked;
 use crate::store::database::batch::StatementBatcher;
 use crate::store::database::clock_offset::clock_offset;
@@ -22,11 +24,6 @@ use crate::store::database::pools::Database;
 use crate::store::database::rows::column;
 use crate::store::database::tenant_scope::TenantScope;
 use crate::store::error::Result;
-
-/// How long a message is pushed at all; afterwards it can still be fetched.
-pub const PUSHED_FOR_SECONDS: f64 = 24.0 * 3_600.0;
-/// How old a heartbeat may be.
-pub const LEASE_SECONDS: f64 = 15.0;
 
 #[derive(Debug, Clone, Copy)]
 pub struct ChannelHeartbeat {
@@ -40,7 +37,8 @@ pub struct RunningChannel {
     pub all: HashSet<i64>,
 }
 
-/// Messages that committed long after they were created, or that a clock created which has stepped back.
+/// Messages that committed long after they were created, or that a clock created which has stepped
+/// back.
 #[derive(Debug, Clone, Copy)]
 pub struct LateMessages {
     /// They were written by this transaction or a later one.
@@ -55,27 +53,6 @@ pub struct WaitingRecipient {
     pub key: WakeKey,
     /// Of an approver: when the oldest such message was created.
     pub unseen_since: Option<OffsetDateTime>,
-}
-
-/// Whose channel a wake key stands for, as it is stored: tenant, kind, identity.
-pub fn owner(key: &WakeKey) -> Option<(&TenantId, &'static str, &str)> {
-    match key {
-        WakeKey::Approver(tenant, id) => Some((tenant, "approver", id.as_str())),
-        WakeKey::Enforcer(tenant, id) => Some((tenant, "enforcer", id.as_str())),
-        WakeKey::Exchange(..) => None,
-    }
-}
-
-pub(in crate::store) fn key_of(
-    tenant: TenantId,
-    kind: &str,
-    identity: &str,
-) -> sqlx::Result<WakeKey> {
-    let key = match kind {
-        "approver" => TextId::parse(identity).map(|id| WakeKey::Approver(tenant, id)),
-        _ => TextId::parse(identity).map(|id| WakeKey::Enforcer(tenant, id)),
-    };
-    key.ok_or_else(|| sqlx::Error::Decode("not the identity of a channel".into()))
 }
 
 pub struct ChannelStore {
@@ -114,7 +91,8 @@ impl ChannelStore {
         }
     }
 
-    /// Registers this node or renews its lease, and compares its cluster secret with those of the others by their hashes.
+    /// Registers this node or renews its lease, and compares its cluster secret with those of the
+    /// others by their hashes.
     pub async fn heartbeat(&self, secret_check: &[u8]) -> Result<ChannelHeartbeat> {
         // All: nodes belong to no tenant.
         let mut lease = self.database.background.lease(TenantScope::All).await?;
@@ -191,8 +169,8 @@ impl ChannelStore {
         self.database.background.fetch_one(scope, query).await
     }
 
-    /// Of these recipients, the ones with a message that may not have been sent: a recent one, or one due again. With
-    /// `late` also older ones, by the transaction that wrote them.
+    /// Of these recipients, the ones with a message that may not have been sent: a recent one, or
+    /// one due again. With `late` also older ones, by the transaction that wrote them.
     pub async fn recipients_with_messages(
         &self,
         keys: &[WakeKey],

@@ -1,21 +1,19 @@
-//! Presence of enforcers: writes their hellos and calls, in batches sorted by key, and reads both together with their
-//! channels. An open channel writes nothing here; `channel_lifecycle` records its end.
+//! Presence of enforcers: writes their hellos and calls, in batches sorted by key, and reads both
+//! together with their channels. An open channel writes nothing here; `close_statement` and
+//! `lifecycle` record its end.
 
 use std::collections::HashMap;
 
-use sqlx::PgConnection;
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
-use crate::clock::Clock;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::message::raw;
-use crate::protocol::presence::{CallFacts, ChannelFacts, ClientHello, PresenceFacts, Transport};
+use crate::protocol::presence::{CallFacts, ChannelFacts, PresenceFacts, Transport};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::ChannelStore;
-use crate::store::channels::channel::LEASE_SECONDS;
-use crate::store::database::batch::{BatchResult, BatchStatement};
-use crate::store::database::busy::RowLock;
+use crate::store::channels::hello_statement::HelloRow;
+use crate::store::channels::terms::LEASE_SECONDS;
 use crate::store::database::clock_offset::clock_offset;
 use crate::store::database::rows::column;
 use crate::store::database::tenant_scope::TenantScope;
@@ -23,109 +21,14 @@ use crate::store::error::Result;
 
 const CALLS_PER_STATEMENT: usize = 1_000;
 
-#[derive(Debug)]
-pub struct HelloRow {
-    pub tenant: TenantId,
-    pub enforcer: EnforcerId,
-    pub hello: ClientHello,
-}
-
-pub struct TakeHellos {
-    pub clock: Clock,
-}
-
-impl BatchStatement for TakeHellos {
-    const NAME: &'static str = "hello";
-    type Row = HelloRow;
-    type Fact = RowLock<()>;
-
-    fn tenant_scope(rows: &[HelloRow]) -> TenantScope<'_> {
-        TenantScope::of(rows.iter().map(|row| &row.tenant))
-    }
-
-    fn conflict_keys(row: &HelloRow) -> Vec<String> {
-        vec![format!("{}\n{}", row.tenant, row.enforcer)]
-    }
-
-    fn bytes(row: &HelloRow) -> usize {
-        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        256 + text(&row.hello.label) + text(&row.hello.workspace_name)
-    }
-
-    fn is_busy(fact: &Self::Fact) -> bool {
-        fact.is_busy()
-    }
-
-    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
-        let capabilities: Vec<Option<String>> = rows
-            .iter()
-            .map(|row| {
-                let capabilities = row.hello.capabilities.as_ref();
-                capabilities.map(serde_json::to_string).transpose()
-            })
-            .collect::<Result<_, _>>()
-            .map_err(|error| sqlx::Error::Encode(error.into()))?;
-        let taken = sqlx::query!(
-            r#"
-            with input as materialized (
-                select i.tenant_id, i.enforcer_id, i.label, i.workspace_name, i.capabilities::json as capabilities,
-                       clock_timestamp() + $1::interval as at, i.n
-                  from unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
-                       with ordinality as i (tenant_id, enforcer_id, label, workspace_name, capabilities, n)
-            ),
-            locked as materialized (
-                select i.n
-                  from enforcers e
-                  join input i on i.tenant_id = e.tenant_id and i.enforcer_id = e.enforcer_id
-                   for no key update of e skip locked
-            ),
-            updated as (
-                update enforcers e
-                   set label = i.label, workspace_name = i.workspace_name, capabilities = i.capabilities,
-                       seen_at = greatest(e.seen_at, i.at)
-                  from locked l
-                  join input i on i.n = l.n
-                 where e.tenant_id = i.tenant_id and e.enforcer_id = i.enforcer_id
-            ),
-            inserted as (
-                insert into enforcers (tenant_id, enforcer_id, label, workspace_name, capabilities, transport, seen_at)
-                select i.tenant_id, i.enforcer_id, i.label, i.workspace_name, i.capabilities, 'websocket', i.at
-                  from input i
-                 where (select true from enforcers e
-                         where e.tenant_id = i.tenant_id and e.enforcer_id = i.enforcer_id limit 1) is null
-                 order by i.tenant_id collate "C", i.enforcer_id collate "C"
-                on conflict on constraint enforcers_pkey do nothing
-                returning tenant_id, enforcer_id
-            )
-            select i.n as "n!",
-                   exists (select from locked l where l.n = i.n)
-                   or exists (select from inserted x
-                               where x.tenant_id = i.tenant_id and x.enforcer_id = i.enforcer_id) as "taken!"
-              from input i
-             order by i.n
-            "#,
-            clock_offset(&self.clock),
-            column(rows, |row| &row.tenant) as _,
-            column(rows, |row| &row.enforcer) as _,
-            column(rows, |row| row.hello.label.as_deref()) as _,
-            column(rows, |row| row.hello.workspace_name.as_deref()) as _,
-            capabilities as _,
-        )
-        .fetch_all(connection)
-        .await?;
-        let facts = taken.into_iter().map(|row| RowLock::unless(!row.taken, ()));
-        Ok(facts.collect())
-    }
-}
-
 impl ChannelStore {
     /// Writes what an enforcer's client says of itself.
     pub async fn hello(&self, row: HelloRow) -> Result<()> {
         self.hellos.run(row).await?.locked()
     }
 
-    /// The presence of a tenant's enforcers, or of one, sorted by id; at most `most`, those that were seen last. Labels are
-    /// those of the last pairing, with this approver where one is named.
+    /// The presence of a tenant's enforcers, or of one, sorted by id; at most `most`, those that
+    /// were seen last. Labels are those of the last pairing, with this approver where one is named.
     pub async fn enforcers(
         &self,
         tenant: &TenantId,
@@ -133,8 +36,8 @@ impl ChannelStore {
         approver: Option<&ApproverId>,
         most: u32,
     ) -> Result<Vec<PresenceFacts>> {
-        // Heartbeats are stored without the clock's offset, everything else with it: so times that come from heartbeats are
-        // shifted when they are read.
+        // Heartbeats are stored without the clock's offset, everything else with it: so times that
+        // come from heartbeats are shifted when they are read.
         let query = sqlx::query!(
             r#"
             with channel as (
@@ -235,8 +138,9 @@ impl ChannelStore {
         Ok(facts)
     }
 
-    /// Writes when enforcers last called. A call must never be recorded later than it was, or one from before a channel's end
-    /// would count as one after it: so the database's clock is read first, and the age of each call subtracted.
+    /// Writes when enforcers last called. A call must never be recorded later than it was, or one
+    /// from before a channel's end would count as one after it: so the database's clock is read
+    /// first, and the age of each call subtracted.
     pub async fn note_calls(&self, calls: &HashMap<(TenantId, EnforcerId), Instant>) -> Result<()> {
         if calls.is_empty() {
             return Ok(());
@@ -251,7 +155,8 @@ impl ChannelStore {
         // All: only the clock is read.
         let scope = TenantScope::All;
         let now = self.database.background.fetch_one(scope, query).await?;
-        // Read after the database's clock: ages come out too long by the network delay, never too short.
+        // Read after the database's clock: ages come out too long by the network delay, never too
+        // short.
         let here = Instant::now();
         for chunk in sorted.chunks(CALLS_PER_STATEMENT) {
             let at: Vec<OffsetDateTime> = chunk

@@ -1,18 +1,17 @@
-//! Batches calls of one kind into shared statements: while one batch commits, the next one fills, and nothing waits when the
-//! node is idle. A batch never holds two conflicting rows, and every row gets its own answer. A row that another transaction
-//! has locked returns to the queue after a pause; its neighbours are answered at once.
+//! Batches calls of one kind into shared statements: while one batch commits, the next one fills,
+//! and nothing waits when the node is idle. A batch never holds two conflicting rows, and every row
+//! gets its own answer. A row that another transaction has locked returns to the queue after a
+//! pause; its neighbours are answered at once.
 
-use std::future::Future;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sqlx::PgConnection;
 use tokio::sync::{Mutex, Semaphore, mpsc, oneshot, watch};
 use tokio_util::task::TaskTracker;
 
+use crate::store::database::batch_statement::BatchStatement;
 use crate::store::database::intake::{BatchIntake, PausedRows, QueuedRow, RowCaller};
 use crate::store::database::pool::ConnectionPool;
-use crate::store::database::tenant_scope::TenantScope;
 use crate::store::error::{ErrorClass, Result, StoreError, classify};
 use crate::telemetry::Metrics;
 use crate::telemetry::instrument::{Counter, Histogram};
@@ -21,49 +20,6 @@ use crate::telemetry::instrument::{Counter, Histogram};
 const QUEUE: usize = 4_096;
 /// Bytes that may wait for a batch, in KiB: rows alone would let 4,096 payloads of 2 MiB pile up.
 const QUEUE_KIB: usize = 256 << 10;
-
-/// One fact per row, in the order of the rows.
-pub type BatchResult<S> = sqlx::Result<Vec<<S as BatchStatement>::Fact>>;
-
-/// A statement that takes many rows at once.
-pub trait BatchStatement: Send + Sync + 'static {
-    const NAME: &'static str;
-    type Row: Send + Sync + 'static;
-    type Fact: Send + 'static;
-
-    fn tenant_scope(rows: &[Self::Row]) -> TenantScope<'_>;
-
-    /// The keys that must not occur twice in a batch, because the statement would not see one row's work for the other.
-    fn conflict_keys(_: &Self::Row) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Roughly how many bytes the row sends or fetches.
-    fn bytes(_: &Self::Row) -> usize {
-        256
-    }
-
-    /// How many rows of tables it writes, compared with others of its kind.
-    fn weight(_: &Self::Row) -> usize {
-        1
-    }
-
-    /// Whether another transaction had locked the row, so that it is to be tried again.
-    fn is_busy(_: &Self::Fact) -> bool {
-        false
-    }
-
-    /// How long a busy row is tried again before it gets its fact as it is.
-    fn patience(lock_timeout: Duration) -> Duration {
-        lock_timeout
-    }
-
-    fn run(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[Self::Row],
-    ) -> impl Future<Output = BatchResult<Self>> + Send;
-}
 
 struct BatchMetrics {
     rows: Histogram,
@@ -181,13 +137,15 @@ async fn run_batch<S: BatchStatement>(
     };
     let outcome = match attempt(statement, pool, &rows).await {
         Err(BatchFailure::Statement(error)) => match classify(&error) {
-            // Even a single row is tried again: what it conflicted with is committed now, and visible.
+            // Even a single row is tried again: what it conflicted with is committed now, and
+            // visible.
             ErrorClass::Data => {
                 measures.retried.increment();
                 let mut left = jobs(rows);
                 while let Some(job) = left.next() {
                     let outcome = attempt(statement, pool, std::slice::from_ref(&job.row)).await;
-                    // Without a connection the others would fail as well, each after waiting for one.
+                    // Without a connection the others would fail as well, each after waiting for
+                    // one.
                     if let Err(failure @ BatchFailure::Store(_)) = outcome {
                         let left = std::iter::once(job).chain(left);
                         return answer(measures, paused, left, Err(failure));

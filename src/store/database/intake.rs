@@ -1,4 +1,5 @@
-//! Makes batches of the rows that are queued: which rows share one, when it begins, and where busy rows pause.
+//! Makes batches of the rows that are queued: which rows share one, when it begins, and where busy
+//! rows pause.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
-use crate::store::database::batch::BatchStatement;
+use crate::store::database::batch_statement::BatchStatement;
 use crate::store::database::busy::{BusyKeys, LockTries};
 use crate::store::error::Result;
 
@@ -16,12 +17,14 @@ use crate::store::error::Result;
 const MAX_ROWS: usize = 256;
 /// Most bytes of a batch.
 const MAX_BYTES: usize = 8 << 20;
-/// Rows with which a batch starts while another is running. A smaller one waits for the other's end.
+/// Rows with which a batch starts while another is running. A smaller one waits for the other's
+/// end.
 const WORTHWHILE_ROWS: usize = 32;
 /// The same in bytes.
 const WORTHWHILE_BYTES: usize = 1 << 20;
-/// Longest wait for the other's end, since it may be slow. Long enough for the slow statements of a busy machine:
-/// each further running batch takes another connection, which has its own plans to make.
+/// Longest wait for the other's end, since it may be slow. Long enough for the slow statements of a
+/// busy machine: each further running batch takes another connection, which has its own plans to
+/// make.
 const BATCH_TIMEOUT: Duration = Duration::from_millis(40);
 /// Conflicting rows that may wait outside the queue.
 const MAX_HELD: usize = 512;
@@ -67,7 +70,8 @@ impl<S: BatchStatement> PausedRows<S> {
         }
     }
 
-    /// Pauses a row that a statement found busy, and all others with its keys. Returns it if no try is left.
+    /// Pauses a row that a statement found busy, and all others with its keys. Returns it if no try
+    /// is left.
     pub fn add_busy(&self, job: QueuedRow<S>) -> Result<(), QueuedRow<S>> {
         let keys = S::conflict_keys(&job.row);
         let pause = self.add(job)?;
@@ -109,7 +113,8 @@ struct RowBatch<S: BatchStatement> {
 }
 
 impl<S: BatchStatement> RowBatch<S> {
-    /// Adds a row, or returns it if it conflicts with another. One that is known to be busy pauses instead.
+    /// Adds a row, or returns it if it conflicts with another. One that is known to be busy pauses
+    /// instead.
     fn add(&mut self, job: QueuedRow<S>, paused: &PausedRows<S>) -> Result<(), QueuedRow<S>> {
         let conflict_keys = S::conflict_keys(&job.row);
         if conflict_keys.iter().any(|key| self.seen.contains(key)) {
@@ -162,7 +167,8 @@ impl<S: BatchStatement> BatchIntake<S> {
         }
     }
 
-    /// The next batch: at least one row, all that are queued, and more while another batch is running.
+    /// The next batch: at least one row, all that are queued, and more while another batch is
+    /// running.
     pub async fn next(&mut self) -> Option<Vec<QueuedRow<S>>> {
         let mut batch = RowBatch {
             jobs: Vec::new(),

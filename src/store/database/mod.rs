@@ -1,10 +1,12 @@
 //! Connections, pools, batches, the schema: everything that knows PostgreSQL and no subject.
 
 pub mod batch;
+pub mod batch_statement;
 pub mod busy;
 pub(in crate::store) mod clock_offset;
 pub mod connect;
 pub(in crate::store) mod intake;
+pub(in crate::store) mod interval;
 pub mod lease;
 pub mod listing;
 pub mod notify;

@@ -1,4 +1,5 @@
-//! The parts that the whole store shares: the two pools, the node's clock and how far the database's is from it.
+//! The parts that the whole store shares: the two pools, the node's clock and how far the
+//! database's is from it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,7 +15,8 @@ use crate::config;
 use crate::protocol::id::{NodeId, OperationId};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::audit::AuditActor;
-use crate::store::database::batch::{BatchStatement, StatementBatcher};
+use crate::store::database::batch::StatementBatcher;
+use crate::store::database::batch_statement::BatchStatement;
 use crate::store::database::busy::{LockTries, RowLock};
 use crate::store::database::pool::ConnectionPool;
 use crate::store::error::Result;
@@ -25,7 +27,8 @@ const WORKERS: usize = 2;
 
 pub struct Database {
     pub(in crate::store) pool: ConnectionPool,
-    /// For health checks, sweeps and administration, so that a flood of requests cannot starve them.
+    /// For health checks, sweeps and administration, so that a flood of requests cannot starve
+    /// them.
     pub(in crate::store) background: ConnectionPool,
     pub(in crate::store) clock: Clock,
     pub(in crate::store) node: NodeId,
@@ -33,7 +36,8 @@ pub struct Database {
     pub(in crate::store) lock_timeout: Duration,
     /// This run of the process: a restarted node is a new instance.
     pub(in crate::store) instance: Uuid,
-    /// How many microseconds the database's clock was ahead of the node's when they were last compared.
+    /// How many microseconds the database's clock was ahead of the node's when they were last
+    /// compared.
     ahead: AtomicI64,
 }
 
@@ -60,7 +64,8 @@ impl Database {
         })
     }
 
-    /// The parameter of the SQL function `audit_event` that says who acts, with an event id of its own.
+    /// The parameter of the SQL function `audit_event` that says who acts, with an event id of its
+    /// own.
     pub(in crate::store) fn audit_origin(&self, actor: &AuditActor) -> String {
         self.audit_origin_of(actor, self.clock.operation_id())
     }

@@ -19,7 +19,7 @@ use crate::protocol::id::{ApproverId, EnforcerId, MessageId, NodeId, OperationId
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::trace::TraceContext;
 use crate::store::audit::AuditSource;
-use crate::store::database::batch::{BatchResult, BatchStatement};
+use crate::store::database::batch_statement::{BatchResult, BatchStatement};
 use crate::store::database::busy::RowLock;
 use crate::store::database::clock_offset::clock_offset;
 use crate::store::database::rows;

@@ -16,9 +16,11 @@ use crate::protocol::id::{ApproverId, EnforcerId, MessageId, RequestId, TenantId
 use crate::protocol::message::DecisionDelivery;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::channels::ack::TakeAcks;
-use crate::store::database::batch::{BatchResult, BatchStatement, StatementBatcher};
+use crate::store::database::batch::StatementBatcher;
+use crate::store::database::batch_statement::{BatchResult, BatchStatement};
 use crate::store::database::busy::RowLock;
 use crate::store::database::clock_offset::clock_offset;
+use crate::store::database::interval::seconds;
 use crate::store::database::pools::Database;
 use crate::store::database::rows;
 use crate::store::database::rows::column;
@@ -26,7 +28,6 @@ use crate::store::database::tenant_scope::TenantScope;
 use crate::store::error::Result;
 use crate::store::exchanges::decide::TakeDecisions;
 use crate::store::exchanges::submit::{InboxLimits, TakeSubmissions};
-use crate::store::seconds;
 
 #[derive(Debug, Clone)]
 pub struct Exchange {

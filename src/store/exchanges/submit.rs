@@ -7,7 +7,7 @@ use sqlx::postgres::types::PgInterval;
 use crate::clock::Clock;
 use crate::protocol::exchange::{NotWritten, SubmissionFact};
 use crate::protocol::id::{NodeId, OperationId};
-use crate::store::database::batch::{BatchResult, BatchStatement};
+use crate::store::database::batch_statement::{BatchResult, BatchStatement};
 use crate::store::database::clock_offset::clock_offset;
 use crate::store::database::rows;
 use crate::store::database::rows::column;

@@ -1,5 +1,6 @@
-//! Reads credentials by id or certificate, before the tenant is known; signing keys; and which tenants exist and are not
-//! disabled. Batched, so that a flood of unknown ones costs few statements.
+//! Reads credentials by id or certificate, before the tenant is known; signing keys; and which
+//! tenants exist and are not disabled. Batched, so that a flood of unknown ones costs few
+//! statements.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,14 +14,15 @@ use crate::protocol::credential::RoleName;
 use crate::protocol::decision::SigningKey;
 use crate::protocol::id::{ApproverId, CredentialId, TenantId};
 use crate::protocol::timestamp::Timestamp;
-use crate::store::database::batch::{BatchResult, BatchStatement, StatementBatcher};
+use crate::store::database::batch::StatementBatcher;
+use crate::store::database::batch_statement::{BatchResult, BatchStatement};
 use crate::store::database::pools::Database;
 use crate::store::database::rows::column;
 use crate::store::database::tenant_scope::TenantScope;
 use crate::store::error::Result;
 use crate::store::identity::credential::Credential;
-use crate::store::identity::signing_key::{KeysRow, ReadKeys};
-use crate::store::identity::token_revocation::ReadRevocations;
+use crate::store::identity::read_keys::{KeysRow, ReadKeys};
+use crate::store::identity::read_revocations::ReadRevocations;
 
 pub struct ReadCredentials;
 

@@ -1,22 +1,17 @@
-//! Revocations of tokens that others issued. Few rows: those of one subject, and those of a whole tenant, replace each other,
-//! and a tenant has a bounded number.
-
-use std::collections::HashMap;
-
-use sqlx::PgConnection;
+//! Revocations of tokens that others issued. Few rows: those of one subject, and those of a whole
+//! tenant, replace each other, and a tenant has a bounded number.
 
 use crate::protocol::cursor::PagePosition;
 use crate::protocol::id::TenantId;
 use crate::protocol::timestamp::Timestamp;
-use crate::protocol::token::{RevocationLine, RevocationRequest, TokenRevocations};
+use crate::protocol::token::{RevocationLine, RevocationRequest};
 use crate::store::CredentialStore;
 use crate::store::audit::AuditActor;
-use crate::store::database::batch::{BatchResult, BatchStatement};
 use crate::store::database::clock_offset::clock_offset;
 use crate::store::database::listing::ListPart;
-use crate::store::database::rows::column;
 use crate::store::database::tenant_scope::TenantScope;
 use crate::store::error::Result;
+use crate::store::identity::read_revocations::revocation_line;
 
 /// Most revocations of one tenant: every node has them in memory.
 const MAX_REVOCATIONS: i64 = 10_000;
@@ -27,64 +22,6 @@ pub enum RevocationFact {
     /// The tenant does not exist, or is disabled.
     NoTenant,
     Full,
-}
-
-pub struct ReadRevocations;
-
-impl BatchStatement for ReadRevocations {
-    const NAME: &'static str = "read_revocations";
-    type Row = TenantId;
-    type Fact = TokenRevocations;
-
-    fn tenant_scope(rows: &[TenantId]) -> TenantScope<'_> {
-        TenantScope::of(rows.iter())
-    }
-
-    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
-        let found = sqlx::query!(
-            r#"
-            select r.tenant_id as "tenant_id: TenantId", r.kind, r.name, r.issued_before as "issued_before: Timestamp",
-                   r.revoked_at as "revoked_at: Timestamp"
-              from token_revocations r
-             where r.tenant_id = any($1)
-            "#,
-            column(rows, |tenant| tenant) as _,
-        )
-        .fetch_all(connection)
-        .await?;
-        let mut by_tenant: HashMap<TenantId, Vec<RevocationLine>> = HashMap::new();
-        for row in found {
-            let line = line(&row.kind, row.name, row.issued_before, row.revoked_at);
-            by_tenant.entry(row.tenant_id).or_default().push(line);
-        }
-        let read = rows.iter().map(|tenant| {
-            let mut revocations = TokenRevocations::default();
-            for line in by_tenant.get(tenant).into_iter().flatten() {
-                revocations.add(line.clone());
-            }
-            revocations
-        });
-        Ok(read.collect())
-    }
-}
-
-fn line(
-    kind: &str,
-    name: String,
-    issued_before: Option<Timestamp>,
-    revoked_at: Timestamp,
-) -> RevocationLine {
-    let (token_id, subject) = match kind {
-        "token" => (Some(name), None),
-        "subject" => (None, Some(name)),
-        _ => (None, None),
-    };
-    RevocationLine {
-        token_id,
-        subject,
-        issued_before,
-        revoked_at,
-    }
 }
 
 impl CredentialStore {
@@ -159,7 +96,7 @@ impl CredentialStore {
         Ok(match (found.active, found.full) {
             (false, _) => RevocationFact::NoTenant,
             (true, true) => RevocationFact::Full,
-            (true, false) => RevocationFact::Revoked(line(
+            (true, false) => RevocationFact::Revoked(revocation_line(
                 request.kind.as_str(),
                 request.name.clone(),
                 found.issued_before,
@@ -195,7 +132,7 @@ impl CredentialStore {
             id: format!("{} {}", last.kind, last.name),
         });
         let lines = found.into_iter().map(|row| {
-            line(
+            revocation_line(
                 &row.kind,
                 row.name,
                 row.issued_before,

@@ -9,11 +9,11 @@ use crate::protocol::id::{ApproverId, TenantId};
 use crate::protocol::notification::NotificationKind;
 use crate::store::audit::AuditActor;
 use crate::store::database::clock_offset::clock_offset;
+use crate::store::database::interval::seconds;
 use crate::store::database::rows::column;
 use crate::store::database::tenant_scope::TenantScope;
 use crate::store::error::Result;
 use crate::store::notifications::target::NotificationStore;
-use crate::store::seconds;
 
 /// Messages that a target remembers to have seen. Of more than these only the time is kept.
 const MAX_SEEN: i64 = 256;

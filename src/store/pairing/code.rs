@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use crate::protocol::id::TenantId;
 use crate::protocol::pairing::Nonce;
+use crate::store::PairingStore;
 use crate::store::database::clock_offset::clock_offset;
+use crate::store::database::interval::seconds;
 use crate::store::error::Result;
-use crate::store::{PairingStore, seconds};
 
 /// How long a window of guesses lasts, from its first wrong one.
 pub const WINDOW_SECONDS: u64 = 60;

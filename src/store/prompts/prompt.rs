@@ -12,7 +12,7 @@ use crate::protocol::prompt::{
     Prompt, PromptFact, PromptNotWritten, PromptRecord, PromptStatus, QueuedPrompt,
 };
 use crate::protocol::timestamp::Timestamp;
-use crate::store::database::batch::{BatchResult, BatchStatement};
+use crate::store::database::batch_statement::{BatchResult, BatchStatement};
 use crate::store::database::clock_offset::clock_offset;
 use crate::store::database::rows;
 use crate::store::database::rows::column;

@@ -15,16 +15,17 @@ use crate::protocol::id::{
 use crate::protocol::message::PromptDelivery;
 use crate::protocol::prompt::{AckFact, PromptRecord, PromptStatus, SentAck};
 use crate::protocol::timestamp::Timestamp;
-use crate::store::database::batch::{BatchResult, BatchStatement, StatementBatcher};
+use crate::store::database::batch::StatementBatcher;
+use crate::store::database::batch_statement::{BatchResult, BatchStatement};
 use crate::store::database::busy::RowLock;
 use crate::store::database::clock_offset::clock_offset;
+use crate::store::database::interval::seconds;
 use crate::store::database::pools::Database;
 use crate::store::database::rows;
 use crate::store::database::rows::column;
 use crate::store::database::tenant_scope::TenantScope;
 use crate::store::error::Result;
 use crate::store::prompts::prompt::TakePrompts;
-use crate::store::seconds;
 
 #[derive(Debug)]
 pub struct PromptAckRow {

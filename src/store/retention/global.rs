@@ -6,8 +6,8 @@ use sqlx::postgres::types::PgInterval;
 use sqlx::query::Query;
 
 use super::{BATCH, GlobalRule, RetentionPeriods};
+use crate::store::database::interval::seconds;
 use crate::store::pairing::code::WINDOW_SECONDS;
-use crate::store::seconds;
 
 /// Deletes at most `BATCH` rows, the oldest first.
 pub(super) fn statement(
