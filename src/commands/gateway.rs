@@ -95,7 +95,7 @@ pub enum GatewayCommand {
 
 // Not a doc comment: it would replace the help of the commands.
 #[derive(Args)]
-struct AdminArgs<C: Subcommand> {
+pub struct AdminArgs<C: Subcommand> {
     /// Print JSON, for programs.
     #[arg(long, global = true)]
     json: bool,
@@ -105,7 +105,7 @@ struct AdminArgs<C: Subcommand> {
 
 #[cfg(feature = "dev")]
 #[derive(Args)]
-struct DevArgs {
+pub struct DevArgs {
     /// The address of the first node; the others use the ports after it. A port alone means
     /// 127.0.0.1, port 0 free ports.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = serve::parse_listen, default_value = "127.0.0.1:8080")]

@@ -4,8 +4,8 @@
 use countersign::config::Oidc;
 use serde_json::Value;
 
-use crate::commands::findings::FindingReport;
 use super::fetch::fetch;
+use crate::commands::findings::FindingReport;
 
 const CHECK: &str = "sign-in";
 
