@@ -10,7 +10,7 @@
 //! | [`client`] | the crate `countersign-client`, both clients: calls to any node, profiles, the enforcer, the approver |
 //! | [`gateway`] | the use cases by subject: exchanges, channels, presence, pairings, prompts, sessions, platform, authentication |
 //! | [`store`] | all SQL, by the same subjects: guarded statements that report facts, batching, the pools, the schema |
-//! | [`wake`] | wakes whoever waits: waiters on this node, notifications between nodes, and a fallback poll |
+//! | [`wake`] | wakes waiters on this node, notifications between nodes, and a fallback poll |
 //! | [`http`] | transport: REST, WebSocket, event streams, TLS, the accept loop, and the documents of the API |
 //! | [`page`] | the page of the approvers, embedded: its files, their version, what it may do in a browser |
 //! | [`outbound`] | calls to other services, bounded in time and size: an issuer's keys, introspection, a collector |

@@ -20,14 +20,14 @@ use serde_json::{Value, json};
 use crate::support::devices::{Device, Owner};
 use crate::support::{Approver, Client, Cluster, HASH, full, request_id, sealed, signed, with};
 
-struct Scene {
+struct DeviceScene {
     cluster: Cluster,
     owner: Owner,
     alice: Approver,
     admin: Client,
 }
 
-impl Scene {
+impl DeviceScene {
     async fn new(nodes: usize) -> Self {
         Self::with(nodes, |_| {}).await
     }
@@ -85,7 +85,7 @@ fn ids(devices: &[&Device]) -> BTreeSet<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn devices_are_added_by_their_own_statements_and_listed_with_them_byte_for_byte() {
-    let scene = Scene::new(2).await;
+    let scene = DeviceScene::new(2).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let empty = client.get(&owner.path()).await.expect(200);
     let nothing = json!({ "approverId": "alice", "devices": [], "statements": [] });
@@ -151,7 +151,7 @@ async fn devices_are_added_by_their_own_statements_and_listed_with_them_byte_for
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revocation_is_listed_again_for_those_who_know_only_its_second_signer() {
-    let scene = Scene::new(2).await;
+    let scene = DeviceScene::new(2).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let phone = owner.first(client, "phone").await;
     let laptop = owner.another(client, &phone, "laptop").await;
@@ -177,7 +177,7 @@ async fn a_revocation_is_listed_again_for_those_who_know_only_its_second_signer(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_that_has_not_changed_is_not_sent_again() {
-    let scene = Scene::new(2).await;
+    let scene = DeviceScene::new(2).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let ask = async |tag: &str| {
         let call = client.call(Method::GET, &owner.path());
@@ -224,7 +224,7 @@ async fn a_list_that_has_not_changed_is_not_sent_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn decisions_verify_under_the_key_of_a_device_as_long_as_it_is_in_force() {
-    let scene = Scene::with(2, |config| config.decisions.verify = Verify::Required).await;
+    let scene = DeviceScene::with(2, |config| config.decisions.verify = Verify::Required).await;
     let (owner, alice) = (&scene.owner, &scene.alice);
     let bot = scene.cluster.enforcer("build-bot").await;
     let decide = async |device: &Device| {
@@ -263,7 +263,7 @@ async fn decisions_verify_under_the_key_of_a_device_as_long_as_it_is_in_force() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_change_is_on_the_record_once() {
-    let scene = Scene::new(1).await;
+    let scene = DeviceScene::new(1).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let phone = owner.first(client, "phone").await;
     let laptop = owner.another(client, &phone, "laptop").await;

@@ -20,7 +20,7 @@ use crate::support::{Answer, Approver, Client, Cluster, Enforcer, request_id, se
 /// Where the approver of these tests is notified.
 pub const PATH: &str = "/v1/approvers/alice/notifications";
 
-pub struct Scene {
+pub struct NotificationScene {
     pub cluster: Cluster,
     pub owner: Owner,
     pub alice: Approver,
@@ -37,7 +37,7 @@ pub fn quick(config: &mut Config) {
     config.notifications.sweep_ms = 200;
 }
 
-impl Scene {
+impl NotificationScene {
     pub async fn new(nodes: usize) -> Self {
         Self::with(nodes, |_| {}).await
     }

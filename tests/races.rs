@@ -19,7 +19,7 @@ const WIDTH: usize = 50;
 const ROUNDS: usize = 16;
 
 /// Two nodes and the parties.
-struct Scene {
+struct RaceScene {
     cluster: Cluster,
     enforcer: Enforcer,
     approver: Approver,
@@ -28,7 +28,7 @@ struct Scene {
     lead: AtomicU64,
 }
 
-impl Scene {
+impl RaceScene {
     async fn new() -> Self {
         let cluster = Cluster::start(2).await;
         Self {
@@ -143,7 +143,7 @@ async fn after<F: Future>(turns: usize, call: F) -> F::Output {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decision_and_a_withdrawal_at_once_have_one_outcome() {
-    let scene = Scene::new().await;
+    let scene = RaceScene::new().await;
     let mut decided = 0;
     for _ in 0..ROUNDS {
         let requests = scene.pending().await;
@@ -182,7 +182,7 @@ async fn a_decision_and_a_withdrawal_at_once_have_one_outcome() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_withdrawal_and_a_cancellation_at_once_have_one_outcome() {
-    let scene = Scene::new().await;
+    let scene = RaceScene::new().await;
     let mut withdrawn = 0;
     for _ in 0..ROUNDS {
         let requests = scene.pending().await;
@@ -220,7 +220,7 @@ async fn a_decision_at_the_instant_of_expiry_is_taken_or_refused_and_never_both(
     // Beside each other, one round after the other: several sweeps pass amid the decisions.
     const LANES: usize = 4;
     const COUNT: usize = LANES * 4 * WIDTH;
-    let scene = Scene::new().await;
+    let scene = RaceScene::new().await;
     let lane = async || {
         let mut outcomes = Vec::new();
         for _ in 0..COUNT / LANES / WIDTH {

@@ -126,7 +126,7 @@ impl Tls {
             {
                 invalid(
                     "tls.proxy_secret",
-                    "is not set; with tls.client_cert_header whoever can send from tls.proxies says who calls, so the proxy must \
+                    "is not set; with tls.client_cert_header any sender in tls.proxies names the caller, so the proxy must \
                      prove that it is one: set tls.proxy_secret or tls.proxy_secret_file, at least 32 characters, and have the \
                      proxy send it in X-Proxy-Secret",
                 )

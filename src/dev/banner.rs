@@ -45,7 +45,7 @@ pub fn print(
   enforcer   {enforcer}   (UNBOUND)
   approver   {approver}   (UNBOUND)
 
-WARNING: these demo keys are UNBOUND. Whoever has one can act as EVERY enforcer or EVERY approver of the tenant. Use them on
+WARNING: these demo keys are UNBOUND. A holder of one can act as EVERY enforcer or EVERY approver of the tenant. Use them on
 this machine only; for real use, make keys with `countersign credential create --bound-id`, each for one id.
 
 To use the API by hand, paste this into another terminal; it prints the gateway's status:

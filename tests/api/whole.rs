@@ -13,13 +13,13 @@ use super::Everyone;
 use crate::support::{Answer, Client, Cluster, Contract, envelope};
 
 /// A node, everyone, and the document.
-struct Scene {
+struct ApiScene {
     cluster: Cluster,
     everyone: Everyone,
     contract: Contract,
 }
 
-impl Scene {
+impl ApiScene {
     async fn new() -> Self {
         let cluster = Cluster::with(1, |config| {
             config.limits.pending_per_approver = 1_000;

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::{sleep, timeout};
 
-use self::scene::{ELSEWHERE, HONEST, Scene};
+use self::scene::{AttackScene, ELSEWHERE, HONEST};
 use super::Bench;
 use super::client::Connection;
 use super::load::{Latencies, Timetable, keep, median, random_id};
@@ -51,7 +51,7 @@ impl Attack {
     ];
 
     /// Attacks until it is dropped.
-    async fn run(self, scene: &Scene) -> anyhow::Result<Infallible> {
+    async fn run(self, scene: &AttackScene) -> anyhow::Result<Infallible> {
         match self {
             Self::Streams => streams(scene).await,
             Self::Pages => pages(scene).await,
@@ -62,7 +62,7 @@ impl Attack {
     }
 
     /// How long honest calls take.
-    async fn honest(self, scene: &Scene, seconds: u64) -> anyhow::Result<Latencies> {
+    async fn honest(self, scene: &AttackScene, seconds: u64) -> anyhow::Result<Latencies> {
         let timetable = Timetable::new(RATE, seconds);
         if self == Self::Tokens {
             let lanes = try_join_all((0..4).map(|_| Connection::open(&scene.address))).await?;
@@ -80,7 +80,7 @@ impl Attack {
 }
 
 /// A connection with a small receive buffer that has sent a request and not read the answer.
-async fn unread(scene: &Scene, request: &[u8]) -> anyhow::Result<TcpStream> {
+async fn unread(scene: &AttackScene, request: &[u8]) -> anyhow::Result<TcpStream> {
     let socket = TcpSocket::new_v4()?;
     socket.set_recv_buffer_size(8 << 10)?;
     let mut stream = socket.connect(scene.address.parse()?).await?;
@@ -88,7 +88,7 @@ async fn unread(scene: &Scene, request: &[u8]) -> anyhow::Result<TcpStream> {
     Ok(stream)
 }
 
-async fn streams(scene: &Scene) -> anyhow::Result<Infallible> {
+async fn streams(scene: &AttackScene) -> anyhow::Result<Infallible> {
     let open = scene.get("/v1/sse/approvers/mallory", &scene.mallory, ELSEWHERE);
     let mut held = Vec::new();
     loop {
@@ -102,7 +102,7 @@ async fn streams(scene: &Scene) -> anyhow::Result<Infallible> {
     }
 }
 
-async fn pages(scene: &Scene) -> anyhow::Result<Infallible> {
+async fn pages(scene: &AttackScene) -> anyhow::Result<Infallible> {
     let ask = scene.get("/v1/approvers/mallory/inbox", &scene.mallory, ELSEWHERE);
     let slow = async || {
         loop {
@@ -119,7 +119,7 @@ async fn pages(scene: &Scene) -> anyhow::Result<Infallible> {
     ended(all)
 }
 
-async fn bodies(scene: &Scene) -> anyhow::Result<Infallible> {
+async fn bodies(scene: &AttackScene) -> anyhow::Result<Infallible> {
     let values = "1,".repeat(2_600_000);
     let body =
         format!(r#"{{"sessionId":"s","eventType":"session.snapshot","payload":[{values}1]}}"#);
@@ -136,7 +136,7 @@ async fn bodies(scene: &Scene) -> anyhow::Result<Infallible> {
     }
 }
 
-async fn tokens(scene: &Scene) -> anyhow::Result<Infallible> {
+async fn tokens(scene: &AttackScene) -> anyhow::Result<Infallible> {
     let invent = async |address: String| {
         loop {
             let mut connection = Connection::open(&scene.address).await?;
@@ -156,7 +156,7 @@ async fn tokens(scene: &Scene) -> anyhow::Result<Infallible> {
     ended(all)
 }
 
-async fn idle(scene: &Scene) -> anyhow::Result<Infallible> {
+async fn idle(scene: &AttackScene) -> anyhow::Result<Infallible> {
     let mut held = Vec::new();
     loop {
         for _ in 0..50 {
@@ -180,7 +180,7 @@ pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
     for (attack, name) in Attack::ALL {
         let (mut without, mut during, mut most_mib) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..bench.rounds {
-            let scene = Scene::start(bench).await?;
+            let scene = AttackScene::start(bench).await?;
             // Once for nothing, so that caches and plans are warm.
             attack.honest(&scene, 4).await?;
             without.push(attack.honest(&scene, bench.seconds).await?.quantile(990));

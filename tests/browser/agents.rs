@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use super::stage::Stage;
+use super::stage::BrowserStage;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prompt_reaches_the_agent_whose_session_is_shown() {
-    let (stage, bot, mut page) = Stage::paired().await;
+    let (stage, bot, mut page) = BrowserStage::paired().await;
     let event = |name: &str, more: serde_json::Value| {
         let mut event = json!({
             "session_id": "0199a8e2-7c1b-7d30-9c55-3f1d2a6b8c90",

@@ -1,6 +1,6 @@
 //! Joining, pairing, and deciding in all ways, up to what the asking command does.
 
-use super::stage::Stage;
+use super::stage::BrowserStage;
 
 const PATCH: &str = "\
 diff --git a/src/main.rs b/src/main.rs
@@ -15,7 +15,7 @@ diff --git a/src/main.rs b/src/main.rs
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_joins_and_pairs_by_links_decides_what_an_agent_does() {
-    let (_stage, bot, page) = Stage::paired().await;
+    let (_stage, bot, page) = BrowserStage::paired().await;
 
     let hello = bot.begin(&["run", "--", "echo", "hello"]);
     page.open_request("echo hello").await;
@@ -40,7 +40,7 @@ async fn who_joins_and_pairs_by_links_decides_what_an_agent_does() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requested_actions_are_the_buttons() {
-    let (_stage, bot, page) = Stage::paired().await;
+    let (_stage, bot, page) = BrowserStage::paired().await;
     let ask = [
         "ask",
         "--action",
@@ -76,7 +76,7 @@ async fn requested_actions_are_the_buttons() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_for_longer_is_used_without_asking_again() {
-    let (_stage, bot, page) = Stage::paired().await;
+    let (_stage, bot, page) = BrowserStage::paired().await;
     let first = bot.begin(&["run", "--", "echo", "one"]);
     page.open_request("echo one").await;
     page.press("Approve for longer …").await;
@@ -100,7 +100,7 @@ async fn an_approval_for_longer_is_used_without_asking_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_alone_are_enough_to_decide() {
-    let (_stage, bot, page) = Stage::paired().await;
+    let (_stage, bot, page) = BrowserStage::paired().await;
     let [first, second] = ["first", "second"].map(|word| bot.begin(&["run", "--", "echo", word]));
     page.open("#/inbox").await;
     page.sees("echo first").await;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::chromium::Chromium;
 use super::page::Page;
-use super::stage::Stage;
+use super::stage::BrowserStage;
 
 /// A decision is to be seen on other devices after a second or so. Machines that run everything at
 /// once are slow.
@@ -13,7 +13,7 @@ const SOON: Duration = Duration::from_secs(10);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_device_is_added_sees_what_the_first_decides_and_is_revoked() {
-    let stage = Stage::start().await;
+    let stage = BrowserStage::start().await;
     let [first, second] = Chromium::start().await;
     let [first, mut second] = [first, second].map(|browser| Page::at(browser, &stage.url()));
     let bot = stage.pair(&first).await;

@@ -19,7 +19,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::marionette::start_firefox;
 use super::page::Page;
-use super::stage::Stage;
+use super::stage::BrowserStage;
 use crate::notifications::quick;
 use crate::support::Cluster;
 
@@ -33,7 +33,7 @@ const PATCH: &str = "\
 
 #[tokio::test(flavor = "multi_thread")]
 async fn firefox_joins_pairs_approves_and_rejects() {
-    let stage = Stage::start().await;
+    let stage = BrowserStage::start().await;
     let page = Page::at(start_firefox(&[]).await, &stage.url());
     let bot = stage.pair(&page).await;
 
@@ -176,7 +176,7 @@ async fn firefox_is_told_that_a_request_waits() {
         // As if the person had allowed it.
         ("permissions.default.desktop-notification", json!(1)),
     ];
-    let stage = Stage::on(Cluster::with(1, quick).await);
+    let stage = BrowserStage::on(Cluster::with(1, quick).await);
     let page = Page::at(start_firefox(&settings).await, &stage.url());
     let bot = stage.pair(&page).await;
     page.open("#/settings").await;

@@ -15,7 +15,7 @@ use hpke::rand_core::{TryCryptoRng, TryRng};
 use hpke::{Deserializable as _, Kem, OpModeS, Serializable as _};
 use serde_json::{Value, json};
 
-use super::stage::Stage;
+use super::stage::BrowserStage;
 use crate::support::{Enforcer, request_id};
 
 pub struct Forger {
@@ -46,7 +46,7 @@ impl TryCryptoRng for Fixed {}
 
 impl Forger {
     /// With the keys of `bot`, which is paired with one device.
-    pub async fn of(stage: &Stage) -> Self {
+    pub async fn of(stage: &BrowserStage) -> Self {
         let file = stage.directory.path().join("countersign/bot.toml");
         let profile = ProfileFile::at(file).load().unwrap().enforcer.unwrap();
         let trust = profile.approvers[0].trust(stage.cluster.tenant.clone());

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::page::Page;
-use super::stage::{Bot, Running, Stage};
+use super::stage::{Bot, BrowserStage, Running};
 
 /// An address that must not be visited.
 async fn trap() -> (TcpListener, String) {
@@ -28,7 +28,7 @@ async fn is_inert(page: &Page) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_runs_and_nothing_is_hidden() {
-    let stage = Stage::start().await;
+    let stage = BrowserStage::start().await;
     let page = stage.page().await;
     let (listener, url) = trap().await;
     let invitation = stage.invitation("approver", "alice").await;
@@ -111,7 +111,7 @@ async fn nothing_runs_and_nothing_is_hidden() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_could_deceive_is_made_visible() {
-    let (_stage, bot, page) = Stage::paired().await;
+    let (_stage, bot, page) = BrowserStage::paired().await;
     let words = [
         "echo",
         "a\u{202e}txt.exe",
@@ -161,7 +161,7 @@ async fn what_could_deceive_is_made_visible() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn long_lines_and_deep_values_are_shown_to_their_end() {
-    let (_stage, bot, page) = Stage::paired().await;
+    let (_stage, bot, page) = BrowserStage::paired().await;
     let long = format!("echo {} the-very-end", "x".repeat(1 << 20));
     let patch = format!("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+{long}\n");
     let mut deep = json!("the-very-end");

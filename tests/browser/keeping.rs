@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::stage::{Bot, Stage};
+use super::stage::{Bot, BrowserStage};
 
 /// Every key in the profile: whether it can be extracted, and in which formats it was given out all
 /// the same.
@@ -50,7 +50,7 @@ const LEFT: &str = "
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_stay_inside_and_logging_out_removes_everything() {
-    let stage = Stage::start().await;
+    let stage = BrowserStage::start().await;
     let page = stage.page().await;
     page.join_first(&stage.invitation("approver", "alice").await, "phone")
         .await;
@@ -87,7 +87,7 @@ async fn keys_stay_inside_and_logging_out_removes_everything() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_saved_decision_is_verified_without_the_gateway() {
-    let (stage, bot, page) = Stage::paired().await;
+    let (stage, bot, page) = BrowserStage::paired().await;
     let hello = bot.begin(&["run", "--", "echo", "hello"]);
     page.open_request("echo hello").await;
     page.approve().await;

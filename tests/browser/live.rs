@@ -7,14 +7,14 @@ use serde_json::json;
 
 use super::chromium::Chromium;
 use super::page::Page;
-use super::stage::{Bot, Stage, invite};
+use super::stage::{Bot, BrowserStage, invite};
 use crate::support::Cluster;
 use crate::support::fleet::Fleet;
 use crate::support::haproxy::Balancer;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_withdrawn_or_expires_leaves() {
-    let (stage, bot, page) = Stage::paired().await;
+    let (stage, bot, page) = BrowserStage::paired().await;
     let [shown, listed] = ["shown", "listed"].map(|word| bot.begin(&["run", "--", "echo", word]));
     page.open_request("echo listed").await;
     page.open_request("echo shown").await;
@@ -137,7 +137,7 @@ async fn behind_a_balancer_the_page_goes_on_at_another_node() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_page_whose_files_another_node_does_not_have_loads_again_until_it_has_them() {
-    let stage = Stage::start().await;
+    let stage = BrowserStage::start().await;
     let mut page = stage.page().await;
     page.may_lose_gateway();
     let session = &page.browser.session;

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::PATIENCE;
 use super::page::Page;
-use super::stage::Stage;
+use super::stage::BrowserStage;
 use crate::notifications::quick;
 use crate::notifications::receiver::{Browser, Receiver};
 use crate::support::{Cluster, until};
@@ -77,7 +77,7 @@ async fn deliver(page: &Page, message: &[u8]) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_device_is_told_that_a_request_waits_and_nothing_more() {
-    let stage = Stage::on(Cluster::with(1, quick).await);
+    let stage = BrowserStage::on(Cluster::with(1, quick).await);
     let receiver = Receiver::start().await;
     let subscribed = Browser::new(7);
     let page = stage.page().await;

@@ -2,7 +2,7 @@
 //! both people have said so.
 
 use super::page::Page;
-use super::stage::{Bot, Stage, Terminal};
+use super::stage::{Bot, BrowserStage, Terminal};
 
 /// Begins a pairing in a terminal and types its code into the page. The digits of both.
 async fn typed(bot: &Bot, page: &Page) -> (Terminal, String, String) {
@@ -35,7 +35,7 @@ async fn typed(bot: &Bot, page: &Page) -> (Terminal, String, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_typed_code_pairs_after_both_have_compared_the_digits() {
-    let stage = Stage::start().await;
+    let stage = BrowserStage::start().await;
     let page = stage.page().await;
     let invitation = stage.invitation("approver", "alice").await;
     page.join_first(&invitation, "phone").await;

@@ -11,7 +11,7 @@ use serde_json::json;
 use self::provider::{AUDIENCE, Answer, CLIENT, OpenId};
 use super::chromium::Chromium;
 use super::page::Page;
-use super::stage::{Bot, Stage};
+use super::stage::{Bot, BrowserStage};
 use crate::support::{Cluster, until};
 
 /// How long access tokens last where a test waits for their end.
@@ -40,14 +40,14 @@ fn by_sign_in(config: &mut Config, provider: &OpenId) {
 }
 
 /// A node whose approvers sign in at a provider.
-async fn scene() -> (Stage, OpenId) {
+async fn scene() -> (BrowserStage, OpenId) {
     let provider = OpenId::start().await;
     let cluster = Cluster::with(1, |config| by_sign_in(config, &provider)).await;
     cluster
         .tenant
         .as_str()
         .clone_into(&mut provider.desk().tenant);
-    (Stage::on(cluster), provider)
+    (BrowserStage::on(cluster), provider)
 }
 
 async fn sign_in(page: &Page, provider: &OpenId, name: &str) {

@@ -15,12 +15,12 @@ use crate::support::process::{Signal, countersign, signal};
 use crate::support::{Client, Cluster};
 
 /// A node with a tenant, and a place for the profiles of commands.
-pub struct Stage {
+pub struct BrowserStage {
     pub cluster: Cluster,
     pub directory: tempfile::TempDir,
 }
 
-impl Stage {
+impl BrowserStage {
     pub async fn start() -> Self {
         Self::on(Cluster::start(1).await)
     }

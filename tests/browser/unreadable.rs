@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::PATIENCE;
 use super::forger::Forger;
 use super::page::Page;
-use super::stage::Stage;
+use super::stage::BrowserStage;
 use crate::support::{in_time, now, open, request_id, until};
 
 /// Opened afresh, since what was open before stays open.
@@ -16,7 +16,7 @@ const NOWHERE: &str = "about:blank";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_does_not_open_or_does_not_agree_cannot_be_approved() {
-    let (stage, bot, page) = Stage::paired().await;
+    let (stage, bot, page) = BrowserStage::paired().await;
     let database = &stage.cluster.database;
     let hello = bot.begin(&["run", "--", "echo", "hello"]);
     page.open_request("echo hello").await;
@@ -125,7 +125,7 @@ async fn cannot_be_approved(page: &Page, problem: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_an_enforcer_should_never_encrypt_is_refused_in_words() {
-    let (stage, _bot, page) = Stage::paired().await;
+    let (stage, _bot, page) = BrowserStage::paired().await;
     let forger = Forger::of(&stage).await;
     let whole = |said: &Value| {
         let artifact = json!({

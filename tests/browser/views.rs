@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use super::page::Page;
-use super::stage::{Bot, Running, Stage};
+use super::stage::{Bot, BrowserStage, Running};
 
 const PATCH: &str = include_str!("views/example.patch");
 const PLAN: &str = include_str!("views/plan.md");
@@ -60,7 +60,7 @@ impl Album {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_view_is_pictured() {
-    let stage = Stage::start().await;
+    let stage = BrowserStage::start().await;
     let directory = Path::new(env!("CARGO_TARGET_TMPDIR"))
         .parent()
         .unwrap()

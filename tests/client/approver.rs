@@ -13,12 +13,12 @@ use countersign::e2e::{
 use countersign::protocol::decision::Verdict;
 use serde_json::{Map, Value, json};
 
-use super::people::{World, ask, because, choice, command, pair, question};
+use super::people::{ClientScene, ask, because, choice, command, pair, question};
 use crate::support::{open, request_id};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_reads_approves_and_sees_it_delivered() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;
@@ -52,7 +52,7 @@ async fn a_person_reads_approves_and_sees_it_delivered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejection_carries_its_reason_to_the_enforcer_and_nobody_else() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;
@@ -77,7 +77,7 @@ async fn a_rejection_carries_its_reason_to_the_enforcer_and_nobody_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_permission_beyond_the_request_says_what_and_for_how_long() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;
@@ -120,7 +120,7 @@ async fn a_permission_beyond_the_request_says_what_and_for_how_long() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_offered_action_is_chosen_for_its_own_decision_only() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;
@@ -170,7 +170,7 @@ async fn an_offered_action_is_chosen_for_its_own_decision_only() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_encrypted_or_not_from_a_paired_enforcer_can_only_be_rejected() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let alice = world.approver("alice", "laptop").await;
     let plain = world.cluster.enforcer("plain").await;
     let (first, second) = (request_id(), request_id());
@@ -210,7 +210,7 @@ async fn what_is_not_encrypted_or_not_from_a_paired_enforcer_can_only_be_rejecte
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_item_is_found_by_a_unique_prefix_on_any_page() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let alice = world.approver("alice", "laptop").await;
     let plain = world.cluster.enforcer("plain").await;
     let ids: Vec<_> = (0..120).map(|number| format!("job-{number:03}")).collect();
@@ -239,7 +239,7 @@ async fn an_item_is_found_by_a_unique_prefix_on_any_page() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_was_withdrawn_or_expired_is_not_decided() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let alice = world.approver("alice", "laptop").await;
     let plain = world.cluster.enforcer("plain").await;
     let id = request_id();
@@ -265,7 +265,7 @@ async fn a_request_that_was_withdrawn_or_expired_is_not_decided() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_saved_decision_is_verified_offline_and_says_when_anything_was_changed() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;

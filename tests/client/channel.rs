@@ -5,7 +5,7 @@ use countersign::client::{ChannelRole, GatewayClient};
 use countersign::client::{ChannelWatch, ClientError, GatewayLocation, PushedEvent};
 use tokio::time::timeout;
 
-use super::people::{PATIENCE, World, answers, refusing};
+use super::people::{ClientScene, PATIENCE, answers, refusing};
 use crate::support::{Cluster, request_id, sealed};
 
 async fn next(watch: &mut ChannelWatch<'_>) -> PushedEvent {
@@ -29,7 +29,7 @@ async fn pushed_item(watch: &mut ChannelWatch<'_>, alice: &Approver) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_arrive_as_they_come_and_after_a_node_has_stopped() {
-    let mut world = World::with(Cluster::start(2).await);
+    let mut world = ClientScene::with(Cluster::start(2).await);
     let alice = world.approver("alice", "laptop").await;
     let plain = world.cluster.enforcer("plain").await;
     let mut watch = alice.watch();
@@ -59,7 +59,7 @@ async fn requests_arrive_as_they_come_and_after_a_node_has_stopped() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_credential_that_is_refused_ends_the_watch() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let urls = world.cluster.urls();
     let location = GatewayLocation {
         urls: &urls,

@@ -7,7 +7,7 @@ use countersign::protocol::decision::Verdict;
 
 use tokio::time::Instant;
 
-use super::people::{PATIENCE, World, ask, choice, command, pair, question};
+use super::people::{ClientScene, PATIENCE, ask, choice, command, pair, question};
 use super::tamper::Tamper;
 
 pub async fn asks(device: &Approver) -> EndorsementRequest {
@@ -29,7 +29,7 @@ fn standings(devices: &countersign::client::approver::KnownDevices) -> Vec<(&str
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_device_is_endorsed_decides_and_is_revoked() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut laptop = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut laptop).await;
@@ -105,7 +105,7 @@ async fn a_second_device_is_endorsed_decides_and_is_revoked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_of_another_approver_or_an_old_one_adds_nothing() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let laptop = world.approver("alice", "laptop").await;
     let bob = world.approver("bob", "tablet").await;
     let second = world.device("bob", "watch").await;
@@ -126,7 +126,7 @@ async fn a_request_of_another_approver_or_an_old_one_adds_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_shows_a_foreign_device_gets_nothing_signed_about_it() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let laptop = world.approver("alice", "laptop").await;
     let foreign = world.device("alice", "foreign").await;
     let node = world.cluster.urls()[0].clone();
@@ -154,7 +154,7 @@ async fn a_gateway_that_shows_a_foreign_device_gets_nothing_signed_about_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_device_in_force_nobody_can_add_one() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let laptop = world.approver("alice", "laptop").await;
     laptop.revoke_device(laptop.device_id()).await.unwrap();
     let phone = world.device("alice", "phone").await;
@@ -165,7 +165,7 @@ async fn without_a_device_in_force_nobody_can_add_one() {
 /// The gateway need not keep it back: for a minute the enforcer has not read the list again.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_names_the_revoked_device_that_its_enforcer_still_obeys() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut laptop = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut laptop).await;
@@ -195,7 +195,7 @@ async fn a_request_names_the_revoked_device_that_its_enforcer_still_obeys() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_that_the_gateway_does_not_list_can_be_revoked() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let laptop = world.approver("alice", "laptop").await;
     let unlisted = DeviceId::parse("AAAAAAAAAAAAAAAAAAAAAA").unwrap();
     laptop.revoke_device(unlisted).await.unwrap();

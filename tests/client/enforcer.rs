@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use countersign::protocol::decision::Verdict;
 
-use super::people::{World, ask, choice, command, pair, question};
+use super::people::{ClientScene, ask, choice, command, pair, question};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_jumps_past_the_end_denies() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;
@@ -24,7 +24,7 @@ async fn a_clock_that_jumps_past_the_end_denies() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_jump_that_leaves_time_changes_nothing() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;
@@ -42,7 +42,7 @@ async fn a_jump_that_leaves_time_changes_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_gateway_does_not_learn_where_the_agent_works() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;

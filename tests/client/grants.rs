@@ -18,7 +18,7 @@ use countersign::protocol::session::EndReason;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use super::people::{PATIENCE, World, ask, choice, command, pair, question, refusing};
+use super::people::{ClientScene, PATIENCE, ask, choice, command, pair, question, refusing};
 use super::tamper::Tamper;
 use crate::support::crowd;
 
@@ -54,15 +54,15 @@ fn with(mut payload: Map<String, Value>, name: &str, value: &str) -> Map<String,
     payload
 }
 
-struct Scene {
-    world: World,
+struct GrantScene {
+    world: ClientScene,
     alice: Approver,
     enforcer: Enforcer,
 }
 
-impl Scene {
+impl GrantScene {
     async fn start() -> Self {
-        let world = World::start().await;
+        let world = ClientScene::start().await;
         let mut enforcer = world.enforcer("bot").await;
         let mut alice = world.approver("alice", "laptop").await;
         pair(&mut enforcer, &mut alice).await;
@@ -139,7 +139,7 @@ impl Scene {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_for_a_time_is_used_until_its_end_logged_and_reported() {
     let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
-    let mut scene = Scene::granted(&["git", "push", "secret-branch"], &choice).await;
+    let mut scene = GrantScene::granted(&["git", "push", "secret-branch"], &choice).await;
     let push = act(&["git", "push", "secret-branch"]);
     for _ in 0..2 {
         let used = scene.uses(&push).await.unwrap().expect("a grant");
@@ -185,7 +185,7 @@ async fn a_grant_for_a_time_is_used_until_its_end_logged_and_reported() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prefix_covers_plain_commands_that_begin_with_it_word_for_word() {
     let choice = permits(DecisionScope::Timebox, prefix(&["git", "commit"]));
-    let mut scene = Scene::granted(&["git", "commit", "-a"], &choice).await;
+    let mut scene = GrantScene::granted(&["git", "commit", "-a"], &choice).await;
     for covered in [
         &["git", "commit"][..],
         &["git", "commit", "-m", "it's; done"],
@@ -227,8 +227,8 @@ async fn a_prefix_covers_plain_commands_that_begin_with_it_word_for_word() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_prefix_is_granted_for_other_words_for_shells_or_for_what_is_no_command() {
-    let scene = Scene::start().await;
-    let Scene {
+    let scene = GrantScene::start().await;
+    let GrantScene {
         world: _world,
         alice,
         enforcer,
@@ -277,7 +277,7 @@ async fn no_prefix_is_granted_for_other_words_for_shells_or_for_what_is_no_comma
 #[tokio::test(flavor = "multi_thread")]
 async fn the_enforcer_keeps_no_grant_that_does_not_fit_what_was_asked() {
     let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
-    let (scene, accepted) = Scene::start()
+    let (scene, accepted) = GrantScene::start()
         .await
         .approved(&["git", "push"], &choice)
         .await;
@@ -315,7 +315,7 @@ async fn the_enforcer_keeps_no_grant_that_does_not_fit_what_was_asked() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_grant_for_a_session_counts_in_that_session_and_until_it_ends() {
     let choice = permits(DecisionScope::Session, GrantMatch::Same);
-    let (mut scene, accepted) = Scene::start()
+    let (mut scene, accepted) = GrantScene::start()
         .await
         .approved(&["git", "push"], &choice)
         .await;
@@ -352,7 +352,7 @@ async fn a_grant_for_a_session_counts_in_that_session_and_until_it_ends() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_device_that_is_revoked_ends_its_grants() {
     let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
-    let mut scene = Scene::granted(&["git", "push"], &choice).await;
+    let mut scene = GrantScene::granted(&["git", "push"], &choice).await;
     let push = act(&["git", "push"]);
     let phone = scene.world.device("alice", "phone").await;
     let EnrolmentProgress::Asks(request) = phone.enrol().await.unwrap() else {
@@ -379,7 +379,7 @@ async fn a_device_that_is_revoked_ends_its_grants() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_a_pairing_ends_its_grants() {
     let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
-    let mut scene = Scene::granted(&["git", "push"], &choice).await;
+    let mut scene = GrantScene::granted(&["git", "push"], &choice).await;
     let push = act(&["git", "push"]);
     assert!(scene.uses(&push).await.unwrap().is_some());
     assert!(scene.enforcer.unpair("alice").await.unwrap());
@@ -389,7 +389,7 @@ async fn the_end_of_a_pairing_ends_its_grants() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_was_changed_permits_no_more_than_was_signed() {
     let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
-    let mut scene = Scene::granted(&["git", "push"], &choice).await;
+    let mut scene = GrantScene::granted(&["git", "push"], &choice).await;
     let push = act(&["git", "push"]);
     let whole = scene.stored();
     let decision = whole["grants"][0]["decision"].as_str().unwrap().to_owned();
@@ -443,7 +443,7 @@ async fn a_file_that_was_changed_permits_no_more_than_was_signed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_cannot_be_trusted_permits_nothing_and_is_named() {
     let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
-    let mut scene = Scene::granted(&["git", "push"], &choice).await;
+    let mut scene = GrantScene::granted(&["git", "push"], &choice).await;
     let push = act(&["git", "push"]);
     let whole = scene.stored();
     let path = scene.beside("grants.json");
@@ -486,7 +486,7 @@ async fn a_file_that_cannot_be_trusted_permits_nothing_and_is_named() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_that_is_set_back_brings_no_grant_back() {
     let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
-    let mut scene = Scene::granted(&["git", "push"], &choice).await;
+    let mut scene = GrantScene::granted(&["git", "push"], &choice).await;
     let push = act(&["git", "push"]);
     // Written by a clock that was an hour ahead of the one now.
     let ahead = std::fs::File::open(scene.beside("grants.json")).unwrap();
@@ -500,7 +500,7 @@ async fn a_clock_that_is_set_back_brings_no_grant_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_is_away_or_withholds_devices_leaves_no_grant() {
     let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
-    let scene = Scene::granted(&["git", "push"], &choice).await;
+    let scene = GrantScene::granted(&["git", "push"], &choice).await;
     let push = act(&["git", "push"]);
     let (_held, nowhere) = refusing();
     let node = scene.world.cluster.nodes[0].url.clone();
@@ -529,7 +529,7 @@ async fn a_gateway_that_is_away_or_withholds_devices_leaves_no_grant() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_takes_no_report_changes_nothing() {
     let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
-    let scene = Scene::granted(&["git", "push"], &choice).await;
+    let scene = GrantScene::granted(&["git", "push"], &choice).await;
     let node = scene.world.cluster.nodes[0].url.clone();
     let liar = crate::hostile::meddler::Meddler::start(&node, |call, gateway| async move {
         let mut reply = gateway.pass(&call).await;
@@ -555,7 +555,7 @@ async fn a_gateway_that_takes_no_report_changes_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_at_once_lose_no_grant_and_each_gets_its_answer() {
     let choice = permits(DecisionScope::Timebox, GrantMatch::Same);
-    let (scene, accepted) = Scene::start()
+    let (scene, accepted) = GrantScene::start()
         .await
         .approved(&["git", "push"], &choice)
         .await;

@@ -5,7 +5,7 @@ use countersign::client::ClientError;
 use countersign::protocol::decision::Verdict;
 use serde_json::{Value, json};
 
-use super::people::{World, answers, ask, choice, command, pair, question};
+use super::people::{ClientScene, answers, ask, choice, command, pair, question};
 use super::tamper::Tamper;
 
 type Change = Box<dyn Fn(&mut Value) + Send + Sync>;
@@ -30,7 +30,7 @@ fn flip(text: &mut Value) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_item_that_was_changed_on_the_way_cannot_be_approved() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;
@@ -139,7 +139,7 @@ async fn an_item_that_was_changed_on_the_way_cannot_be_approved() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_inbox_without_an_end_or_without_sense_is_given_up() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     world.approver("alice", "laptop").await;
     let node = world.cluster.urls()[0].clone();
     let plain = world.cluster.enforcer("plain").await;
@@ -173,7 +173,7 @@ async fn an_inbox_without_an_end_or_without_sense_is_given_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_inbox_that_repeats_its_page_is_given_up() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     world.approver("alice", "laptop").await;
     let item = json!({ "msgId": "m", "msgType": "approval.request", "requestId": "r", "body": {} });
     let page = json!({ "msgId": "p", "msgType": "inbox.page", "requestId": "x",
@@ -190,7 +190,7 @@ async fn an_inbox_that_repeats_its_page_is_given_up() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_error_of_the_gateway_is_shown_without_its_escape_sequences() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     world.approver("alice", "laptop").await;
     let node = world.cluster.urls()[0].clone();
     let liar = Tamper::start(&node, |path, answer| {
@@ -210,7 +210,7 @@ async fn an_error_of_the_gateway_is_shown_without_its_escape_sequences() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_decision_than_the_one_that_was_sent_is_noticed() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;

@@ -13,7 +13,7 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::devices::asks;
-use super::people::{World, ask, choice, command, pair, question};
+use super::people::{ClientScene, ask, choice, command, pair, question};
 use super::tamper::Tamper;
 use crate::hostile::device_of;
 use crate::support::devices::Owner;
@@ -23,8 +23,8 @@ use crate::support::in_time;
 const A_MINUTE: Duration = Duration::from_secs(61);
 
 /// `bot` is paired with the laptop of `alice`.
-async fn paired() -> (World, Enforcer, Approver) {
-    let world = World::start().await;
+async fn paired() -> (ClientScene, Enforcer, Approver) {
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut laptop = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut laptop).await;
@@ -32,7 +32,7 @@ async fn paired() -> (World, Enforcer, Approver) {
     (world, enforcer, laptop)
 }
 
-async fn added(world: &World, by: &Approver, name: &str) -> Approver {
+async fn added(world: &ClientScene, by: &Approver, name: &str) -> Approver {
     let device = world.device("alice", name).await;
     by.add_device(&asks(&device).await).await.unwrap();
     by.share_enforcers().await.unwrap();
@@ -50,7 +50,7 @@ fn known(device: &Approver, enforcer: &str) -> Option<EnforcerRecord> {
 }
 
 /// Publishes an introduction of `bot` that this device really signs.
-async fn introduces(world: &World, name: &str, key: &EncryptionKey, at: &str) {
+async fn introduces(world: &ClientScene, name: &str, key: &EncryptionKey, at: &str) {
     let owner = Owner::new(&world.cluster.tenant, "alice");
     let text = owner.introduce(&device_of(world, name), "bot", key, at);
     let client = world.cluster.approver("alice").await.client;

@@ -8,9 +8,9 @@ use countersign::client::{ClientError, GatewayLocation};
 use countersign::e2e::DeviceName;
 use serde_json::{Value, json};
 
-use super::people::World;
+use super::people::ClientScene;
 
-async fn invite(world: &World, role: &str, id: &str) -> String {
+async fn invite(world: &ClientScene, role: &str, id: &str) -> String {
     let admin = world.cluster.admin().await;
     let body = json!({ "role": role, "boundId": id });
     let made = admin
@@ -21,7 +21,7 @@ async fn invite(world: &World, role: &str, id: &str) -> String {
 }
 
 async fn joins(
-    world: &World,
+    world: &ClientScene,
     profile: &str,
     link: &str,
     replace: bool,
@@ -47,7 +47,7 @@ async fn joins(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approver_and_an_enforcer_join_into_one_profile() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let link = invite(&world, "approver", "alice").await;
     let JoinOutcome::Approver(alice) = joins(&world, "default", &link, false).await.unwrap() else {
         panic!("an approver");
@@ -77,7 +77,7 @@ async fn an_approver_and_an_enforcer_join_into_one_profile() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_role_is_not_overwritten_unless_asked_for_and_no_credential_is_lost() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let first = invite(&world, "approver", "alice").await;
     let JoinOutcome::Approver(first) = joins(&world, "default", &first, false).await.unwrap()
     else {
@@ -110,7 +110,7 @@ async fn a_role_is_not_overwritten_unless_asked_for_and_no_credential_is_lost() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_invitation_works_once_and_in_time_and_a_bad_profile_costs_none() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let link = invite(&world, "approver", "alice").await;
     // The profile is looked at first.
     let file = world.file("damaged");
@@ -166,7 +166,7 @@ fn what_is_no_invitation_is_refused_before_anything_is_sent() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_command_joins_from_standard_input_and_hides_the_code() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let link = invite(&world, "approver", "alice").await;
     let mut command = crate::support::process::countersign();
     command

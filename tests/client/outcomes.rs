@@ -10,14 +10,17 @@ use countersign::e2e::{DenialCause, OutcomeEffect};
 use countersign::protocol::decision::Verdict;
 use serde_json::{Value, json};
 
-use super::people::{World, ask, choice, command, pair, question};
+use super::people::{ClientScene, ask, choice, command, pair, question};
 use super::tamper::Tamper;
 use crate::hostile::meddler::{Meddler, Reply};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A request of `bot` that alice has decided, and the enforcer has answered.
-async fn decided(world: &World, verdict: Verdict) -> (Approver, InboxRequest, AcceptedDecision) {
+async fn decided(
+    world: &ClientScene,
+    verdict: Verdict,
+) -> (Approver, InboxRequest, AcceptedDecision) {
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;
@@ -31,7 +34,7 @@ async fn decided(world: &World, verdict: Verdict) -> (Approver, InboxRequest, Ac
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejection_is_confirmed_as_a_denial() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let (alice, item, decided) = decided(&world, Verdict::Reject).await;
     let confirmation = alice.delivered(&item, &decided, PATIENCE).await.unwrap();
     let denied = OutcomeEffect::Denied(DenialCause::Rejected);
@@ -40,7 +43,7 @@ async fn a_rejection_is_confirmed_as_a_denial() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_outcome_that_the_gateway_invents_or_takes_from_elsewhere_is_noticed() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let (alice, item, approved) = decided(&world, Verdict::Approve).await;
     let served = alice.delivered(&item, &approved, PATIENCE).await.unwrap();
     assert_eq!(
@@ -94,7 +97,7 @@ async fn an_outcome_that_the_gateway_invents_or_takes_from_elsewhere_is_noticed(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_claims_delivery_is_quoted_and_no_more() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;
@@ -116,7 +119,7 @@ async fn a_gateway_that_claims_delivery_is_quoted_and_no_more() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_knows_no_outcomes_still_learns_that_the_decision_arrived() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let node = world.cluster.urls()[0].clone();
     let older = Meddler::start(&node, |call, gateway| async move {
         let body: Value = serde_json::from_slice(&call.body).unwrap_or_default();

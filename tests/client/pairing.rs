@@ -7,12 +7,12 @@ use countersign::e2e::{Error, PairingLink, ReceivedAnswer};
 use countersign::protocol::pairing::PairingCode;
 use serde_json::json;
 
-use super::people::{World, pair};
+use super::people::{ClientScene, pair};
 use super::tamper::Tamper;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_typed_code_pairs_once_both_screens_show_the_same_digits() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     let attempt = enforcer
@@ -49,7 +49,7 @@ async fn a_typed_code_pairs_once_both_screens_show_the_same_digits() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn digits_that_differ_pin_nobody_and_end_the_pairing() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let enforcer = world.enforcer("bot").await;
     let alice = world.approver("alice", "laptop").await;
     // The gateway passes off an enforcer of its own to the device.
@@ -96,7 +96,7 @@ async fn digits_that_differ_pin_nobody_and_end_the_pairing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_link_that_does_not_fit_pins_nobody() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     let attempt = enforcer.begin_pairing(None, None).await.unwrap();
@@ -135,7 +135,7 @@ async fn a_link_that_does_not_fit_pins_nobody() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_code_that_is_unknown_used_or_expired_is_said_to_be_so() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     let unknown = PairingCode::parse("7K3M-9QRT").unwrap();
@@ -154,7 +154,7 @@ async fn a_code_that_is_unknown_used_or_expired_is_said_to_be_so() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unpairing_ends_it_here_and_at_the_gateway() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;
@@ -168,7 +168,7 @@ async fn unpairing_ends_it_here_and_at_the_gateway() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_label_is_the_enforcers_own() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let enforcer = world.enforcer("bot").await;
     world.approver("alice", "laptop").await;
     let node = world.cluster.urls()[0].clone();

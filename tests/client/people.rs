@@ -26,12 +26,12 @@ use crate::support::{Cluster, until};
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A gateway, and a place for profiles.
-pub struct World {
+pub struct ClientScene {
     pub cluster: Cluster,
     pub directory: TempDir,
 }
 
-impl World {
+impl ClientScene {
     pub async fn start() -> Self {
         Self::with(Cluster::start(1).await)
     }

@@ -12,12 +12,12 @@ use countersign::protocol::prompt::PromptStatus;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::people::{PATIENCE, World, pair};
+use super::people::{ClientScene, PATIENCE, pair};
 use super::tamper::Tamper;
 use crate::support::{hash_of, now, request_id};
 
-async fn paired() -> (World, Enforcer, Approver) {
-    let world = World::start().await;
+async fn paired() -> (ClientScene, Enforcer, Approver) {
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;
@@ -44,7 +44,7 @@ async fn becomes(alice: &Approver, sent: &SentPrompt) -> (PromptStatus, Option<S
 }
 
 /// The enforcer through another gateway.
-fn through(world: &World, url: &str) -> Enforcer {
+fn through(world: &ClientScene, url: &str) -> Enforcer {
     let file = world.file("bot");
     file.update(|profile: &mut Profile| {
         profile.enforcer.as_mut().unwrap().gateway.urls = vec![url.to_owned()];

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use super::people::{PATIENCE, World, refusing};
+use super::people::{ClientScene, PATIENCE, refusing};
 
-async fn shown(world: &World, session: &SessionId) -> Value {
+async fn shown(world: &ClientScene, session: &SessionId) -> Value {
     let admin = world.cluster.admin().await;
     let answer = admin.get(&format!("/v1/session/{session}")).await;
     answer.expect(200).json()
@@ -16,7 +16,7 @@ async fn shown(world: &World, session: &SessionId) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_is_reported_from_start_to_end_and_repeats_change_nothing() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let bot = world.enforcer("bot").await;
     let session = bot.session("claude", "any text, of any length").unwrap();
     let deadline = || Instant::now() + PATIENCE;
@@ -51,7 +51,7 @@ async fn a_session_is_reported_from_start_to_end_and_repeats_change_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_status_opens_a_session_that_was_never_started() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let bot = world.enforcer("bot").await;
     let session = bot.session("codex", "mid-way").unwrap();
     let deadline = Instant::now() + PATIENCE;
@@ -63,7 +63,7 @@ async fn a_status_opens_a_session_that_was_never_started() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_name_of_a_session_is_a_uuid_of_its_own_for_each_enforcer_agent_and_id() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let (bot, other) = (world.enforcer("bot").await, world.enforcer("other").await);
     let names = [
         bot.session("claude", "1").unwrap(),
@@ -82,7 +82,7 @@ async fn the_name_of_a_session_is_a_uuid_of_its_own_for_each_enforcer_agent_and_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_is_away_costs_no_more_than_the_deadline() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let (_held, nowhere) = refusing();
     let bot = world.enforcer_at("bot", vec![nowhere]).await;
     let session = bot.session("claude", "1").unwrap();

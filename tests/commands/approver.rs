@@ -12,7 +12,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::{Map, Value};
 
-use crate::client::people::{Asking, World, ask, command, pair, question, refusing};
+use crate::client::people::{Asking, ClientScene, ask, command, pair, question, refusing};
 use crate::support::process::countersign;
 
 pub struct Ran {
@@ -44,7 +44,7 @@ impl From<Output> for Ran {
 }
 
 /// Without a controlling terminal, wherever the tests run.
-pub fn prepared(world: &World, profile: &str, arguments: &[&str]) -> Command {
+pub fn prepared(world: &ClientScene, profile: &str, arguments: &[&str]) -> Command {
     let program = countersign();
     let mut command = Command::new("setsid");
     for (name, value) in program.get_envs() {
@@ -62,13 +62,13 @@ pub fn prepared(world: &World, profile: &str, arguments: &[&str]) -> Command {
     command
 }
 
-fn run(world: &World, profile: &str, arguments: &[&str]) -> Ran {
+fn run(world: &ClientScene, profile: &str, arguments: &[&str]) -> Ran {
     prepared(world, profile, arguments).output().unwrap().into()
 }
 
 /// A command that an enforcer asks alice about, on her laptop.
-async fn asked(payload: Map<String, Value>) -> (World, Asking) {
-    let world = World::start().await;
+async fn asked(payload: Map<String, Value>) -> (ClientScene, Asking) {
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;
@@ -231,7 +231,7 @@ async fn a_grant_needs_a_time_and_sensible_words() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_profile_that_is_missing_exposed_or_damaged_is_not_used() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     world.approver("alice", "laptop").await;
     let missing = run(&world, "nobody", &["inbox"]).expect(78);
     assert!(missing.err.contains("countersign join"), "{}", missing.err);
@@ -275,7 +275,7 @@ async fn a_profile_that_is_missing_exposed_or_damaged_is_not_used() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_is_away_is_its_own_exit_status() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     world.approver("alice", "laptop").await;
     let (_socket, url) = refusing();
     world.through("laptop", vec![url]);

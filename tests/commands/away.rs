@@ -12,7 +12,7 @@ use countersign::client::profile::{Profile, ProfileError};
 use countersign::protocol::decision::Verdict;
 
 use super::enforcer::{decide, paired};
-use crate::client::people::{PATIENCE, World, choice};
+use crate::client::people::{ClientScene, PATIENCE, choice};
 use crate::hostile::meddler::{Content, Meddler, Reply};
 use crate::support::Cluster;
 use crate::support::process::countersign;
@@ -25,7 +25,7 @@ struct GatewaySwitch {
 
 impl GatewaySwitch {
     /// While it is away, it answers `instead`.
-    async fn start(world: &World, instead: fn() -> Reply) -> Self {
+    async fn start(world: &ClientScene, instead: fn() -> Reply) -> Self {
         let is_away = Arc::new(AtomicBool::new(false));
         let node = world.cluster.nodes[0].url.clone();
         let known = is_away.clone();
@@ -58,7 +58,7 @@ impl GatewaySwitch {
     }
 }
 
-fn run(world: &World, timeout: &str, marker: &Path) -> Child {
+fn run(world: &ClientScene, timeout: &str, marker: &Path) -> Child {
     let mut command: Command = countersign();
     command
         .env("XDG_CONFIG_HOME", world.directory.path())

@@ -12,7 +12,7 @@ use countersign::protocol::decision::Verdict;
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 
-use crate::client::people::{PATIENCE, World, because, choice, pair};
+use crate::client::people::{ClientScene, PATIENCE, because, choice, pair};
 use crate::support::process::{Signal, countersign, signal};
 use crate::support::{Cluster, until};
 
@@ -23,15 +23,15 @@ struct Ran {
 }
 
 /// An enforcer that is paired with alice, and her laptop.
-pub async fn paired(cluster: Cluster) -> (World, Approver) {
-    let world = World::with(cluster);
+pub async fn paired(cluster: Cluster) -> (ClientScene, Approver) {
+    let world = ClientScene::with(cluster);
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;
     (world, alice)
 }
 
-fn command(world: &World, arguments: &[&str]) -> Command {
+fn command(world: &ClientScene, arguments: &[&str]) -> Command {
     let mut command = countersign();
     command
         .env("XDG_CONFIG_HOME", world.directory.path())
@@ -67,7 +67,7 @@ pub async fn decide(approver: &Approver, choice: &ApproverChoice) -> Value {
     serde_json::from_str(opened.artifact().text()).unwrap()
 }
 
-fn marker(world: &World) -> PathBuf {
+fn marker(world: &ClientScene) -> PathBuf {
     world.directory.path().join("it-ran")
 }
 
@@ -212,7 +212,7 @@ async fn signals_before_the_decision_withdraw_the_request() {
 }
 
 /// Two nodes. Alice stays on the second one, and the command waits on the first.
-async fn waiting_on_the_first_of_two(arguments: &[&str]) -> (World, Approver, Child) {
+async fn waiting_on_the_first_of_two(arguments: &[&str]) -> (ClientScene, Approver, Child) {
     let (world, _) = paired(Cluster::start(2).await).await;
     let second = vec![world.cluster.urls()[1].clone()];
     let alice = world.through("laptop", second);

@@ -14,11 +14,11 @@ use tokio::time::Instant;
 
 use super::approver::{Ran, prepared};
 use crate::client::grants::{permits, prefix};
-use crate::client::people::{PATIENCE, World, choice, pair};
+use crate::client::people::{ClientScene, PATIENCE, choice, pair};
 use crate::support::until;
 
-async fn paired() -> (World, Approver) {
-    let world = World::start().await;
+async fn paired() -> (ClientScene, Approver) {
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;
@@ -29,7 +29,7 @@ fn later() -> Instant {
     Instant::now() + PATIENCE
 }
 
-fn start(world: &World, profile: &str, arguments: &[&str]) -> Child {
+fn start(world: &ClientScene, profile: &str, arguments: &[&str]) -> Child {
     prepared(world, profile, arguments)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -43,7 +43,7 @@ async fn end(child: Child) -> Ran {
     output.unwrap().into()
 }
 
-async fn run(world: &World, profile: &str, arguments: &[&str]) -> Ran {
+async fn run(world: &ClientScene, profile: &str, arguments: &[&str]) -> Ran {
     end(start(world, profile, arguments)).await
 }
 
@@ -58,7 +58,7 @@ async fn decide(alice: &Approver, choice: &ApproverChoice) {
 }
 
 async fn asked(
-    world: &World,
+    world: &ClientScene,
     alice: &Approver,
     arguments: &[&str],
     choice: &ApproverChoice,

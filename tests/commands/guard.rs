@@ -12,13 +12,13 @@ use countersign::protocol::decision::Verdict;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::client::people::{PATIENCE, World, because, choice, pair};
+use crate::client::people::{ClientScene, PATIENCE, because, choice, pair};
 use crate::support::process::{Process, countersign};
 use crate::support::until;
 
 /// `bot` belongs to the guard; the agent works with a home of its own.
 struct GuardScene {
-    world: World,
+    world: ClientScene,
     alice: Approver,
     guard: Process,
 }
@@ -30,7 +30,7 @@ fn own_name() -> String {
 
 impl GuardScene {
     async fn start() -> Self {
-        let world = World::start().await;
+        let world = ClientScene::start().await;
         let mut enforcer = world.enforcer("bot").await;
         let mut alice = world.approver("alice", "laptop").await;
         pair(&mut enforcer, &mut alice).await;
@@ -109,11 +109,11 @@ impl GuardScene {
     }
 }
 
-fn socket(world: &World) -> PathBuf {
+fn socket(world: &ClientScene) -> PathBuf {
     world.directory.path().join("socket")
 }
 
-fn start_guard(world: &World, user: &str) -> Process {
+fn start_guard(world: &ClientScene, user: &str) -> Process {
     let guard = Process::start(
         countersign()
             .env("XDG_CONFIG_HOME", world.directory.path())
@@ -279,7 +279,7 @@ async fn a_guard_of_another_user_is_not_believed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_may_not_ask_is_not_heard() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;

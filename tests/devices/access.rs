@@ -4,13 +4,13 @@ use countersign::store::identity::credential::RoleName;
 use reqwest::Method;
 use serde_json::json;
 
-use super::Scene;
+use super::DeviceScene;
 use crate::support::devices::{Device, Owner};
 use crate::support::{request_id, sealed};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_credential_bound_to_the_approver_adds_and_revokes() {
-    let scene = Scene::new(1).await;
+    let scene = DeviceScene::new(1).await;
     let (cluster, owner) = (&scene.cluster, &scene.owner);
     let key = cluster.key(&cluster.tenant, RoleName::Approver, None).await;
     let unbound = cluster.client(Some(&key));
@@ -55,7 +55,7 @@ async fn only_a_credential_bound_to_the_approver_adds_and_revokes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_list_is_for_the_approver_administrators_and_enforcers_that_know_it() {
-    let scene = Scene::new(1).await;
+    let scene = DeviceScene::new(1).await;
     let (cluster, owner) = (&scene.cluster, &scene.owner);
     owner.first(&scene.alice.client, "phone").await;
     let path = owner.path();

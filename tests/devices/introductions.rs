@@ -6,7 +6,7 @@ use countersign::store::identity::credential::RoleName;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::Scene;
+use super::DeviceScene;
 use crate::support::devices::{Device, Owner};
 use crate::support::{Answer, Client, in_time, now, with};
 
@@ -22,7 +22,7 @@ async fn post(owner: &Owner, client: &Client, text: &str) -> Answer {
 }
 
 /// Pairs, and returns the routing token.
-async fn pair(scene: &Scene, enforcer: &str) -> String {
+async fn pair(scene: &DeviceScene, enforcer: &str) -> String {
     let bot = scene.cluster.enforcer(enforcer).await.client;
     let begun = json!({ "enforcerId": enforcer });
     let begun = bot.post("/v1/pairing/initiate", &begun).await.expect(200);
@@ -32,20 +32,20 @@ async fn pair(scene: &Scene, enforcer: &str) -> String {
     token.as_str().unwrap().to_owned()
 }
 
-async fn listed(scene: &Scene) -> Vec<String> {
+async fn listed(scene: &DeviceScene) -> Vec<String> {
     let path = scene.owner.introductions();
     let answer = scene.alice.client.get(&path).await.expect(200).json();
     let list = answer["introductions"].as_array().unwrap().iter();
     list.map(Value::to_string).collect()
 }
 
-async fn rows(scene: &Scene) -> i64 {
+async fn rows(scene: &DeviceScene) -> i64 {
     scene.number("select count(*) from introductions").await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_introduction_is_kept_replaced_by_a_newer_one_and_listed_byte_for_byte() {
-    let scene = Scene::new(2).await;
+    let scene = DeviceScene::new(2).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let empty = client.get(&owner.introductions()).await.expect(200).json();
     assert_eq!(empty, json!({ "approverId": "alice", "introductions": [] }));
@@ -101,7 +101,7 @@ async fn an_introduction_is_kept_replaced_by_a_newer_one_and_listed_byte_for_byt
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_introduction_is_refused_with_its_cause() {
-    let scene = Scene::new(1).await;
+    let scene = DeviceScene::new(1).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let phone = owner.first(client, "phone").await;
     let laptop = owner.another(client, &phone, "laptop").await;
@@ -231,7 +231,7 @@ async fn an_introduction_is_refused_with_its_cause() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_approver_itself_introduces_and_reads() {
-    let scene = Scene::new(1).await;
+    let scene = DeviceScene::new(1).await;
     let (cluster, owner) = (&scene.cluster, &scene.owner);
     let client = &scene.alice.client;
     let phone = owner.first(client, "phone").await;
@@ -275,7 +275,7 @@ async fn only_the_approver_itself_introduces_and_reads() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn they_go_with_the_pairing_the_device_and_a_reset() {
-    let scene = Scene::new(2).await;
+    let scene = DeviceScene::new(2).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let phone = owner.first(client, "phone").await;
     let laptop = owner.another(client, &phone, "laptop").await;
@@ -328,7 +328,7 @@ async fn they_go_with_the_pairing_the_device_and_a_reset() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_that_is_written_in_the_moment_of_an_end_is_not_listed() {
-    let scene = Scene::new(2).await;
+    let scene = DeviceScene::new(2).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let phone = owner.first(client, "phone").await;
     for round in 0..10 {
@@ -359,7 +359,7 @@ async fn one_that_is_written_in_the_moment_of_an_end_is_not_listed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_two_at_once_the_newer_one_stands_and_their_number_is_bounded() {
-    let scene = Scene::new(2).await;
+    let scene = DeviceScene::new(2).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let phone = owner.first(client, "phone").await;
     pair(&scene, "bot").await;

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::Scene;
+use super::DeviceScene;
 use crate::support::devices::Device;
 use crate::support::{public_key, registration, signing_key};
 
@@ -10,7 +10,7 @@ const KEYS: &str = "/platform/v1/approvers/alice/keys";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approver_with_a_device_registers_no_bare_key() {
-    let scene = Scene::new(1).await;
+    let scene = DeviceScene::new(1).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let phone = owner.first(client, "phone").await;
     let tenant = &scene.cluster.tenant;
@@ -58,7 +58,7 @@ async fn an_approver_with_a_device_registers_no_bare_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_administrator_who_revokes_a_devices_key_ends_the_device() {
-    let scene = Scene::new(2).await;
+    let scene = DeviceScene::new(2).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let phone = owner.first(client, "phone").await;
     let stolen = owner.another(client, &phone, "stolen").await;
@@ -88,7 +88,7 @@ async fn an_administrator_who_revokes_a_devices_key_ends_the_device() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_has_a_bare_key_needs_an_administrator_for_its_first_device() {
-    let scene = Scene::new(1).await;
+    let scene = DeviceScene::new(1).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let bare = registration(&scene.cluster.tenant, "alice", "k1", &signing_key(1));
     client.put(&format!("{KEYS}/k1"), &bare).await.expect(200);

@@ -3,14 +3,14 @@
 use futures_util::future::join_all;
 use serde_json::json;
 
-use super::Scene;
+use super::DeviceScene;
 use crate::support::database::finish;
 use crate::support::devices::Device;
 use crate::support::{counts, registration, signing_key, tally};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_ten_additions_at_once_none_is_lost() {
-    let scene = Scene::new(2).await;
+    let scene = DeviceScene::new(2).await;
     let owner = &scene.owner;
     let phone = owner.first(&scene.alice.client, "phone").await;
     let new: Vec<_> = (0..10)
@@ -36,7 +36,7 @@ async fn of_ten_additions_at_once_none_is_lost() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_ten_first_devices_at_once_one_is_the_first() {
-    let scene = Scene::new(2).await;
+    let scene = DeviceScene::new(2).await;
     let owner = &scene.owner;
     let new: Vec<_> = (0..10).map(|_| Device::new("first")).collect();
     let texts: Vec<_> = new.iter().map(|device| owner.add(device, device)).collect();
@@ -65,7 +65,7 @@ async fn of_ten_first_devices_at_once_one_is_the_first() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_devices_that_revoke_each_other_at_once_leave_one() {
-    let scene = Scene::new(2).await;
+    let scene = DeviceScene::new(2).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let phone = owner.first(client, "phone").await;
     for _ in 0..5 {
@@ -86,7 +86,7 @@ async fn two_devices_that_revoke_each_other_at_once_leave_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_signer_that_is_revoked_while_its_statement_is_written_adds_nothing() {
-    let scene = Scene::new(1).await;
+    let scene = DeviceScene::new(1).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let phone = owner.first(client, "phone").await;
     let new = Device::new("new");

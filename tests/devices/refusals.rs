@@ -4,7 +4,7 @@ use countersign::e2e::StatementChange;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::Scene;
+use super::DeviceScene;
 use crate::support::devices::{Device, Owner};
 use crate::support::{Answer, now, with, without};
 
@@ -14,7 +14,7 @@ fn parsed(text: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn statements_that_do_not_verify_are_refused_and_change_nothing() {
-    let scene = Scene::new(1).await;
+    let scene = DeviceScene::new(1).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let phone = owner.first(client, "phone").await;
     let revoked = owner.another(client, &phone, "revoked").await;
@@ -170,7 +170,7 @@ async fn statements_that_do_not_verify_are_refused_and_change_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_device_signs_for_itself_and_for_no_other() {
-    let scene = Scene::new(1).await;
+    let scene = DeviceScene::new(1).await;
     let owner = &scene.owner;
     let (phone, other) = (Device::new("phone"), Device::new("other"));
     let good = parsed(&owner.add(&phone, &phone));
@@ -201,7 +201,7 @@ async fn the_first_device_signs_for_itself_and_for_no_other() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn malformed_statements_name_the_member_and_what_was_expected() {
-    let scene = Scene::new(1).await;
+    let scene = DeviceScene::new(1).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let phone = owner.first(client, "phone").await;
     let new = Device::new("new");
@@ -314,7 +314,7 @@ async fn malformed_statements_name_the_member_and_what_was_expected() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_device_of_a_disabled_tenant_is_not_added() {
-    let scene = Scene::new(1).await;
+    let scene = DeviceScene::new(1).await;
     let owner = &scene.owner;
     let phone = Device::new("phone");
     let change = StatementChange::Add(Box::new(phone.bundle.clone()));

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use super::{Scene, ids};
+use super::{DeviceScene, ids};
 use crate::support::database::Database;
 use crate::support::devices::{Device, Owner};
 use crate::support::process::{countersign, run};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn after_a_reset_the_next_device_is_the_first_and_no_enforcer_trusts_it_yet() {
-    let scene = Scene::new(2).await;
+    let scene = DeviceScene::new(2).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     scene
         .admin
@@ -57,7 +57,7 @@ async fn after_a_reset_the_next_device_is_the_first_and_no_enforcer_trusts_it_ye
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reset_ends_every_device_and_no_other_key() {
-    let scene = Scene::new(1).await;
+    let scene = DeviceScene::new(1).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let phone = owner.first(client, "phone").await;
     owner.another(client, &phone, "laptop").await;
@@ -83,7 +83,7 @@ async fn a_reset_ends_every_device_and_no_other_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_is_bounded_and_a_full_one_protects_no_device() {
-    let scene = Scene::new(1).await;
+    let scene = DeviceScene::new(1).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let phone = owner.first(client, "phone").await;
     let stolen = owner.another(client, &phone, "stolen").await;
@@ -113,7 +113,7 @@ async fn a_list_is_bounded_and_a_full_one_protects_no_device() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn at_most_thirty_two_devices_are_in_force() {
-    let scene = Scene::new(1).await;
+    let scene = DeviceScene::new(1).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let phone = owner.first(client, "phone").await;
     let mut last = None;
@@ -134,7 +134,7 @@ async fn at_most_thirty_two_devices_are_in_force() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_somebody_edits_in_the_database_makes_no_enforcer_trust_a_device() {
-    let scene = Scene::new(1).await;
+    let scene = DeviceScene::new(1).await;
     let (owner, client, database) = (&scene.owner, &scene.alice.client, &scene.cluster.database);
     let phone = owner.first(client, "phone").await;
     let laptop = owner.another(client, &phone, "laptop").await;
@@ -162,7 +162,7 @@ async fn what_somebody_edits_in_the_database_makes_no_enforcer_trust_a_device() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_counts_for_ten_minutes_and_stands_for_ever() {
-    let scene = Scene::new(1).await;
+    let scene = DeviceScene::new(1).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let phone = Device::new("phone");
     let first = owner.add(&phone, &phone);
@@ -193,7 +193,7 @@ async fn a_statement_counts_for_ten_minutes_and_stands_for_ever() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn devices_are_listed_and_reset_on_the_command_line() {
-    let scene = Scene::new(1).await;
+    let scene = DeviceScene::new(1).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let phone = owner.first(client, "phone").await;
     let database: &Database = &scene.cluster.database;

@@ -10,13 +10,13 @@ use countersign::client::profile::{Profile, ProfileError};
 use countersign::protocol::decision::Verdict;
 use serde_json::json;
 
-use super::process::{Scene, end, start};
+use super::process::{HookScene, end, start};
 use crate::client::people::{PATIENCE, answers, choice, refusing};
 use crate::client::tamper::Tamper;
 use crate::support::process::{Signal, countersign, signal};
 use crate::support::until;
 
-impl Scene {
+impl HookScene {
     fn through(&self, url: &str) {
         let file = self.world.file("bot");
         file.update(|profile: &mut Profile| {
@@ -29,7 +29,7 @@ impl Scene {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_decision_in_time_the_answer_is_no() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     let begun = Instant::now();
     for agent in [Agent::Claude, Agent::Codex] {
         let ran = scene
@@ -43,7 +43,7 @@ async fn without_a_decision_in_time_the_answer_is_no() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_gateway_the_answer_is_no() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     let (_socket, url) = refusing();
     scene.through(&url);
     let ran = scene
@@ -62,7 +62,7 @@ async fn without_a_gateway_the_answer_is_no() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn garbage_from_the_gateway_is_no_permission() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     for text in [
         "HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nallow",
         "HTTP/1.1 202 Accepted\r\ncontent-length: 2\r\n\r\n{}",
@@ -98,7 +98,7 @@ async fn garbage_from_the_gateway_is_no_permission() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_profile_that_is_missing_damaged_or_exposed_denies() {
     use std::os::unix::fs::PermissionsExt as _;
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     for agent in Agent::ALL {
         let input = match agent {
             Agent::Claude | Agent::Codex => scene.bash("make"),
@@ -145,7 +145,7 @@ async fn a_profile_that_is_missing_damaged_or_exposed_denies() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn signals_deny_and_withdraw_the_request() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     for sent in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         let child = scene.start_hook(Agent::Claude, &[], &scene.bash("make"));
         scene.item().await;
@@ -174,7 +174,7 @@ async fn signals_deny_and_withdraw_the_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_cannot_be_written_is_no_permission() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     // An approval, to a disk that is full.
     let full = || File::options().write(true).open("/dev/full").unwrap();
     let mut command = scene.command(Agent::Claude, &[]);
@@ -212,7 +212,7 @@ async fn an_answer_that_cannot_be_written_is_no_permission() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn input_that_is_not_understood_is_denied() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     let whole = scene.bash("make");
     for agent in Agent::ALL {
         for (input, expected) in [

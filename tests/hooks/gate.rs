@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
-use super::process::{Scene, artifact, end, start};
+use super::process::{HookScene, artifact, end, start};
 use crate::client::grants::{permits, prefix};
 use crate::client::people::{PATIENCE, because, choice};
 use crate::support::{crowd, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approved_command_is_allowed_and_was_shown_as_it_will_run() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     let line = "set -e\nfor f in *; do rm \"$f\"; done && echo $(date)";
     let child = scene.start_hook(Agent::Claude, &[], &scene.bash(line));
     let artifact = scene.decide(&because(Verdict::Approve, "Fine.")).await;
@@ -37,7 +37,7 @@ async fn an_approved_command_is_allowed_and_was_shown_as_it_will_run() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_agent_is_told_the_signed_reason_in_its_own_form() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     let cwd = scene.project();
     for (agent, input) in [
         (Agent::Claude, scene.bash("make")),
@@ -87,7 +87,7 @@ async fn every_agent_is_told_the_signed_reason_in_its_own_form() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_changes_after_it_was_shown_denies_the_edit() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     let file = scene.write("src/a.txt", "one\ntwo\n");
     let edit = scene.claude(
         "Edit",
@@ -147,7 +147,7 @@ async fn a_file_that_changes_after_it_was_shown_denies_the_edit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn edits_that_cannot_be_shown_are_denied_and_nobody_is_asked() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     let file = scene.write("a.txt", "one\n");
     let fifo = scene.project().join("pipe");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -200,7 +200,7 @@ async fn edits_that_cannot_be_shown_are_denied_and_nobody_is_asked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_frees_and_a_project_makes_it_stricter() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     scene.policy("[allow]\ntools = ['read']\ncommands = ['git …']\n");
     let free = |ran: &super::process::Ran| {
         (ran.code, ran.out.clone(), ran.err.clone()) == (0, String::new(), String::new())
@@ -270,7 +270,7 @@ async fn a_policy_frees_and_a_project_makes_it_stricter() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_policy_that_cannot_be_used_denies_everything() {
     use std::os::unix::fs::PermissionsExt as _;
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     let policy = scene.own("policy.toml");
     let read = scene.claude("Read", &json!({ "file_path": "a" }));
     scene.policy("[allow]\ntool = ['read']\n");
@@ -289,7 +289,7 @@ async fn a_policy_that_cannot_be_used_denies_everything() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_hundred_at_once_each_get_their_own_answer() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     let _crowd = crowd(100).await;
     let children: Vec<_> = (0..100)
         .map(|number| scene.start_hook(Agent::Claude, &[], &scene.bash(&format!("echo {number}"))))
@@ -332,7 +332,7 @@ async fn one_hundred_at_once_each_get_their_own_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_granted_is_not_asked_again_and_nothing_else_is_covered() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     let commit = scene.bash("git commit -m one");
     let child = scene.start_hook(Agent::Claude, &[], &commit);
     scene
@@ -407,7 +407,7 @@ async fn what_was_granted_is_not_asked_again_and_nothing_else_is_covered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_are_reported_while_the_agent_works_waits_and_ends() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     let enforcer = Enforcer::open(&scene.world.file("bot"), &scene.world.cluster.clock).unwrap();
     let session = enforcer.session("claude", "s-1").unwrap();
     let admin = scene.world.cluster.admin().await;
@@ -448,7 +448,7 @@ async fn sessions_are_reported_while_the_agent_works_waits_and_ends() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn prompts_reach_claude_and_codex_and_are_rejected_for_others() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     for agent in [Agent::Claude, Agent::Codex] {
         for is_approved in [true, false] {
             scene
@@ -511,7 +511,7 @@ async fn prompts_reach_claude_and_codex_and_are_rejected_for_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_of_codex_that_ends_takes_its_requests_back_and_no_others() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     let event = |name: &str, turn: &str| {
         json!({
             "session_id": "s-1", "turn_id": turn, "cwd": scene.project(), "hook_event_name": name,
@@ -554,7 +554,7 @@ async fn a_turn_of_codex_that_ends_takes_its_requests_back_and_no_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hook_whose_agent_is_gone_takes_its_request_back() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     // Some agents give their hooks pipes, others pairs of sockets.
     let (reader, writer) = std::io::pipe().unwrap();
     let (peer, socket) = std::os::unix::net::UnixStream::pair().unwrap();

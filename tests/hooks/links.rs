@@ -6,10 +6,10 @@ use countersign::agent::Agent;
 use countersign::protocol::decision::Verdict;
 use serde_json::json;
 
-use super::process::{Scene, end, start};
+use super::process::{HookScene, end, start};
 use crate::client::people::choice;
 
-async fn is_asked_by_hook(scene: &Scene, input: &str) {
+async fn is_asked_by_hook(scene: &HookScene, input: &str) {
     let child = scene.start_hook(Agent::Claude, &[], input);
     scene.decide(&choice(Verdict::Reject)).await;
     end(child)
@@ -19,7 +19,7 @@ async fn is_asked_by_hook(scene: &Scene, input: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn links_are_followed_before_and_after_the_parent_directories() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     let project = scene.project();
     scene.write("a/b/c/d/e/f", "x\n");
     scene.write("other/f", "x\n");
@@ -69,7 +69,7 @@ async fn links_are_followed_before_and_after_the_parent_directories() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_place_behind_a_link_is_asked_by_either_name() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     let data = scene.world.directory.path().join("data");
     let work = scene.world.directory.path().join("work");
     std::fs::create_dir_all(data.join("secret")).unwrap();
@@ -87,7 +87,7 @@ async fn a_place_behind_a_link_is_asked_by_either_name() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_agents_own_directory_may_be_elsewhere() {
-    let scene = Scene::start().await;
+    let scene = HookScene::start().await;
     scene.policy("[allow]\ntools = ['edit.project']\n");
     for (name, file) in [
         ("CLAUDE_CONFIG_DIR", "conf/settings.json"),

@@ -9,7 +9,7 @@ use countersign::agent::Agent;
 use countersign::client::approver::{Approver, ApproverChoice, InboxRequest};
 use serde_json::{Value, json};
 
-use crate::client::people::{PATIENCE, World, pair};
+use crate::client::people::{ClientScene, PATIENCE, pair};
 use crate::support::process::countersign;
 use crate::support::{Cluster, until};
 
@@ -52,14 +52,14 @@ impl Ran {
 }
 
 /// `bot` is paired with the laptop of alice, and works in a repository.
-pub struct Scene {
-    pub world: World,
+pub struct HookScene {
+    pub world: ClientScene,
     pub alice: Approver,
 }
 
-impl Scene {
+impl HookScene {
     pub async fn start() -> Self {
-        let world = World::with(Cluster::start(1).await);
+        let world = ClientScene::with(Cluster::start(1).await);
         let mut enforcer = world.enforcer("bot").await;
         let mut alice = world.approver("alice", "laptop").await;
         pair(&mut enforcer, &mut alice).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::meddler::{Content, Lie, Reply, Route};
-use super::scene::{Case, Scene};
+use super::scene::{Case, HostileScene};
 
 const KINDS: [(Route, u16); 3] = [
     (Route::Devices, 200),
@@ -25,7 +25,7 @@ fn silent(status: u16, body: Content) -> Reply {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_status_is_no_answer() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     let mut cases = Vec::new();
     for (route, _) in KINDS {
         for status in [201, 206, 301, 302, 307, 400, 401, 403, 404, 409, 410, 500] {
@@ -51,7 +51,7 @@ async fn another_status_is_no_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_the_expected_message_is_no_answer() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     let mut cases = Vec::new();
     for (route, status) in KINDS {
         for (what, body, cause) in [
@@ -115,7 +115,7 @@ const NO_DECISION: &str = "there was no decision in time";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_does_not_come_denies_when_the_time_is_over() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     let mut cases = Vec::new();
     for (route, status) in KINDS {
         for (what, reply, cause) in [
@@ -145,7 +145,7 @@ async fn an_answer_that_does_not_come_denies_when_the_time_is_over() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_end_that_the_gateway_claims_is_no_approval() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     let mut cases = Vec::new();
     for state in [
         "expired",
@@ -178,7 +178,7 @@ async fn an_end_that_the_gateway_claims_is_no_approval() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_was_not_taken_is_not_waited_for() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     let accepted = |request: &str| {
         format!(
             r#"{{"msgId":"1","msgType":"artifact.accepted","requestId":"{request}","body":{{}}}}"#

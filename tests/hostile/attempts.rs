@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::meddler::{Content, Lie, Reply, Route};
 use super::pairing::{PROOF, assert_unpaired, attempt, initiate, status};
-use super::scene::Scene;
+use super::scene::HostileScene;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_belongs_to_another_attempt_completes_none() {
-    let mut scene = Scene::start().await;
+    let mut scene = HostileScene::start().await;
     // The device answers one attempt; the gateway passes it off as the answer to the next.
     let seen = Arc::new(Mutex::new((Value::Null, Value::Null)));
     let (first, second) = (Arc::clone(&seen), Arc::clone(&seen));
@@ -80,7 +80,7 @@ async fn what_belongs_to_another_attempt_completes_none() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_that_was_replaced_leads_to_nobody() {
-    let mut scene = Scene::start().await;
+    let mut scene = HostileScene::start().await;
     let token = scene.enforcer().approvers()[0].routing_token.clone();
     for other in ["invented", &token] {
         let other = other.to_owned();
@@ -100,7 +100,7 @@ async fn a_token_that_was_replaced_leads_to_nobody() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_attempt_that_comes_to_nothing_pairs_nobody() {
-    let mut scene = Scene::start().await;
+    let mut scene = HostileScene::start().await;
     let answers: [(&str, Reply, Option<&str>); 9] = [
         ("expired", Reply::new(200, r#"{"status": "expired"}"#), None),
         ("404", Reply::new(404, ""), Some("status 404")),

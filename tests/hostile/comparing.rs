@@ -12,7 +12,7 @@ use countersign::protocol::pairing::PairingCode;
 use serde_json::json;
 
 use super::pairing::answered_by;
-use super::scene::Scene;
+use super::scene::HostileScene;
 use crate::client::tamper::Tamper;
 use crate::commands::approver::prepared;
 use crate::support::devices::Device;
@@ -38,7 +38,7 @@ fn novices(pairings: &serde_json::Value) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn digits_differ_if_the_gateway_replaces_both_bundles_and_no_pins_nothing() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     let node = scene.world.cluster.urls()[0].clone();
     let liar = own_enforcer(&node).await;
     let alice = scene.world.through("laptop", vec![liar.url.clone()]);
@@ -73,7 +73,7 @@ async fn digits_differ_if_the_gateway_replaces_both_bundles_and_no_pins_nothing(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn programs_without_a_terminal_pair_nobody_by_a_typed_code() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     let node = scene.world.cluster.urls()[0].clone();
     let liar = own_enforcer(&node).await;
     scene.world.through("laptop", vec![liar.url.clone()]);

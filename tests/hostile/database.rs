@@ -12,13 +12,13 @@ use countersign::protocol::id::{EnforcerId, TextId as _};
 use serde_json::Value;
 
 use super::pairing::answer_of;
-use super::scene::{Hold, REVOKED, SIGNATURE, Scene, UNKNOWN, approve_as};
+use super::scene::{Hold, HostileScene, REVOKED, SIGNATURE, UNKNOWN, approve_as};
 use crate::client::people::choice;
 use crate::support::devices::Device;
 
 const TIME: Duration = Duration::from_secs(600);
 
-impl Scene {
+impl HostileScene {
     async fn sql(&self, sql: &str) {
         self.world.cluster.database.run(sql).await;
     }
@@ -93,7 +93,7 @@ fn approved_by(device: &Device, body: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stored_decision_that_is_edited_approves_nothing() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     let old = scene.approved_before().await;
 
     let denial = scene.denied_after(async |id: &str| {
@@ -147,7 +147,7 @@ async fn a_stored_decision_that_is_edited_approves_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_device_that_is_inserted_or_brought_back_decides_nothing() {
-    let mut scene = Scene::start().await;
+    let mut scene = HostileScene::start().await;
     let mallory = Device::new("mallory");
     scene.register(&mallory).await;
     let denial = scene.denied_after(async |id: &str| {
@@ -195,7 +195,7 @@ async fn a_device_that_is_inserted_or_brought_back_decides_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stored_request_that_is_edited_cannot_be_approved() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     scene.approved_before().await;
     let sql = "select body::text from exchange_payloads where part = 'artifact'";
     let old = scene.world.cluster.database.text(sql).await;
@@ -242,7 +242,7 @@ async fn a_stored_request_that_is_edited_cannot_be_approved() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn labels_that_are_edited_are_not_shown() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     scene
         .sql("update pairings set enforcer_label = 'your bank', workspace_name = 'vault'")
         .await;
@@ -259,7 +259,7 @@ async fn labels_that_are_edited_are_not_shown() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn keys_that_are_swapped_while_two_pair_pin_nobody() {
-    let mut scene = Scene::start().await;
+    let mut scene = HostileScene::start().await;
     let enforcer = scene.world.enforcer("novice").await;
     // The enforcer's key, before the device has seen it.
     let begun = enforcer.begin_pairing(None, None).await.unwrap();

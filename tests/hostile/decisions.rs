@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::meddler::{Content, Lie};
-use super::scene::{Case, SIGNATURE, Scene, UNKNOWN};
+use super::scene::{Case, HostileScene, SIGNATURE, UNKNOWN};
 
 /// Every member of a signed decision, with another value that it could have, and what an enforcer
 /// says to that.
-fn members(scene: &Scene) -> Vec<(&'static str, Value, &'static str)> {
+fn members(scene: &HostileScene) -> Vec<(&'static str, Value, &'static str)> {
     vec![
         ("requestId", json!("01J2V8V3K6B2Z9X6G1V7Y2QK8H"), SIGNATURE),
         ("artifactHash", json!("0".repeat(64)), SIGNATURE),
@@ -30,7 +30,7 @@ fn members(scene: &Scene) -> Vec<(&'static str, Value, &'static str)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_member_of_a_decision_can_be_altered() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     let mut cases = Vec::new();
     for (name, other, cause) in members(&scene) {
         let set = |value: Value| Lie::default().body(move |body| body[name] = value.clone());
@@ -76,7 +76,7 @@ async fn no_member_of_a_decision_can_be_altered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_not_one_strict_envelope_around_a_decision_is_no_decision() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     let whole = |change: fn(&str) -> String| Lie::default().decision(move |it| it.rewrite(change));
     let twice =
         whole(|text| text.replacen("\"decision\":", "\"decision\":\"approve\",\"decision\":", 1));
@@ -162,7 +162,7 @@ async fn what_is_not_one_strict_envelope_around_a_decision_is_no_decision() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_envelope_says_beside_the_decision_changes_nothing() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     // The rejection inside stands against any claim of the envelope.
     for (name, value) in [
         ("requestId", json!("01J2V8V3K6B2Z9X6G1V7Y2QK8H")),

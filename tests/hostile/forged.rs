@@ -10,12 +10,12 @@ use countersign::protocol::decision::Verdict;
 use serde_json::{Value, json};
 
 use super::meddler::{Content, Lie, Reply, Route};
-use super::scene::{Case, REVOKED, SIGNATURE, Scene, UNKNOWN, approve_as, device_of, sign};
+use super::scene::{Case, HostileScene, REVOKED, SIGNATURE, UNKNOWN, approve_as, device_of, sign};
 use crate::client::people::because;
 use crate::support::in_time;
 
 /// An approval of another request, as it was delivered.
-async fn earlier(scene: &Scene) -> Value {
+async fn earlier(scene: &HostileScene) -> Value {
     let seen = Arc::new(Mutex::new(Value::Null));
     let kept = Arc::clone(&seen);
     scene.lie(Lie::default().decision(move |reply| *kept.lock().unwrap() = reply.json()));
@@ -32,7 +32,7 @@ async fn earlier(scene: &Scene) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approval_of_another_request_approves_nothing_else() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     let old = earlier(&scene).await;
     let other = "the decision is about another request";
     let replayed = {
@@ -90,7 +90,7 @@ async fn an_approval_of_another_request_approves_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_device_in_force_decides() {
-    let mut scene = Scene::start().await;
+    let mut scene = HostileScene::start().await;
     let unendorsed = scene.unendorsed("tablet").await;
     let tablet = device_of(&scene.world, "tablet");
     assert_eq!(unendorsed.bundle(), &tablet.bundle);
@@ -133,7 +133,7 @@ async fn only_a_device_in_force_decides() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_device_signed_about_something_else_is_not_taken_for_this() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     let old = earlier(&scene).await;
     let signing = |change: Box<dyn Fn(&mut Value) + Send + Sync>| {
         let laptop = device_of(&scene.world, "laptop");
@@ -236,7 +236,7 @@ async fn a_decision_that_was_held_back_does_not_count() {
         ),
         (lasting, "the request expired before its decision arrived"),
     ] {
-        let scene = Scene::start().await;
+        let scene = HostileScene::start().await;
         let clock = scene.world.cluster.clock.clone();
         let late = Lie::default().decision(move |_| clock.advance(Duration::from_secs(11 * 60)));
         let case = Case {

@@ -12,7 +12,7 @@ use countersign::protocol::id::{TenantId, TextId as _};
 use serde_json::{Value, json};
 
 use super::meddler::{Content, Meddler, Reply};
-use super::scene::{Scene, device_of};
+use super::scene::{HostileScene, device_of};
 use crate::client::people::{ask, choice, command, question};
 use crate::support::devices::{Device, Owner};
 use crate::support::now;
@@ -46,7 +46,7 @@ fn shown(what: &'static str, introductions: Vec<Value>) -> Shown {
 /// A phone that was added by the laptop, knows no enforcer yet, and reaches the gateway only
 /// through a liar.
 struct Deceived {
-    scene: Scene,
+    scene: HostileScene,
     lying: Lying,
     profile: Profile,
     _meddler: Meddler,
@@ -54,7 +54,7 @@ struct Deceived {
 
 impl Deceived {
     async fn start() -> Self {
-        let scene = Scene::start().await;
+        let scene = HostileScene::start().await;
         scene.added("phone").await;
         let lying: Lying = Arc::default();
         let told = Arc::clone(&lying);

@@ -7,7 +7,7 @@ use countersign::protocol::timestamp::Timestamp;
 use serde_json::{Value, json};
 
 use super::meddler::{Lie, Route};
-use super::scene::{Case, REVOKED, Scene, UNKNOWN, approve_as};
+use super::scene::{Case, HostileScene, REVOKED, UNKNOWN, approve_as};
 use crate::support::devices::{Device, Owner};
 use crate::support::now;
 
@@ -26,7 +26,7 @@ fn listing(statements: Vec<Value>, signer: &Device) -> Lie {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_list_brings_a_device_into_force_that_none_in_force_has_added() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     let (owner, laptop, mallory) = (&scene.owner, &scene.laptop, &scene.mallory);
     let (phone, tablet) = (Device::new("phone"), Device::new("tablet"));
     let first = value(&owner.add(laptop, laptop));
@@ -190,7 +190,7 @@ async fn no_list_brings_a_device_into_force_that_none_in_force_has_added() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_rest_of_a_list_is_not_believed() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     let (owner, mallory) = (&scene.owner, &scene.mallory);
     let line = json!({
         "deviceId": mallory.id(), "name": "laptop", "bundle": mallory.bundle.to_text().unwrap(),
@@ -224,7 +224,7 @@ async fn the_rest_of_a_list_is_not_believed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revocation_that_is_known_stays_and_one_that_is_withheld_lets_nobody_else_in() {
-    let mut scene = Scene::start().await;
+    let mut scene = HostileScene::start().await;
     let phone = Device::new("phone");
     let first = value(&scene.owner.add(&scene.laptop, &scene.laptop));
     let added = value(&scene.owner.add(&scene.laptop, &phone));

@@ -14,7 +14,7 @@ use countersign::protocol::pairing::Nonce;
 use serde_json::{Value, json};
 
 use super::meddler::{Lie, Route};
-use super::scene::Scene;
+use super::scene::HostileScene;
 use crate::support::devices::Device;
 
 pub const PROOF: &str = "the approver's proof is wrong; someone may be interfering";
@@ -71,7 +71,7 @@ pub fn answered_by(device: Device, change: impl Fn(&mut Value) + Send + Sync + '
 
 /// An enforcer that is paired with nobody, pairs with alice by the link.
 pub async fn attempt(
-    scene: &mut Scene,
+    scene: &mut HostileScene,
     lie: Lie,
 ) -> (Enforcer, Result<Option<PairingCompletion>, ClientError>) {
     let urls = vec![scene.meddler.url.clone()];
@@ -89,7 +89,7 @@ pub async fn attempt(
     (enforcer, answer)
 }
 
-pub fn assert_unpaired(scene: &Scene, enforcer: &Enforcer, what: &str) {
+pub fn assert_unpaired(scene: &HostileScene, enforcer: &Enforcer, what: &str) {
     assert!(enforcer.approvers().is_empty(), "{what}");
     let kept = scene.world.file("novice").load().unwrap().enforcer.unwrap();
     assert!(kept.approvers.is_empty(), "{what}");
@@ -116,7 +116,7 @@ fn bundle(change: fn(&mut Value)) -> Lie {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_pinned_if_anything_was_altered() {
-    let mut scene = Scene::start().await;
+    let mut scene = HostileScene::start().await;
     let mallory = || Device::new("mallory");
     let x25519 = {
         let text = mallory().bundle.to_text().unwrap();
@@ -249,7 +249,7 @@ async fn nothing_is_pinned_if_anything_was_altered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_without_a_proof_proves_nothing() {
-    let mut scene = Scene::start().await;
+    let mut scene = HostileScene::start().await;
     let removed = bundle(|it| drop(it.as_object_mut().unwrap().remove("proof")));
     let other = answered_by(Device::new("mallory"), |_| {});
     for (what, lie) in [("the proof removed", removed), ("another device", other)] {

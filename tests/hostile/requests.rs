@@ -13,7 +13,7 @@ use countersign::protocol::id::{EnforcerId, TextId as _};
 use serde_json::{Value, json};
 
 use super::meddler::{Lie, Route};
-use super::scene::{Scene, UNKNOWN};
+use super::scene::{HostileScene, UNKNOWN};
 use crate::client::people::{choice, pair};
 
 const TIME: Duration = Duration::from_secs(600);
@@ -26,7 +26,7 @@ fn submitting(change: impl Fn(&mut Value) + Send + Sync + 'static) -> Lie {
 }
 
 /// An item that came to `device` does not open and cannot be approved. Then it is rejected.
-async fn cannot_approve(scene: &Scene, device: &Approver, id: &str, what: &str) {
+async fn cannot_approve(scene: &HostileScene, device: &Approver, id: &str, what: &str) {
     let item = scene.item(device, id).await;
     assert!(item.content.is_err(), "{what}: it does not open");
     let refused = device.decide(&item, &choice(Verdict::Approve)).await;
@@ -39,7 +39,7 @@ async fn cannot_approve(scene: &Scene, device: &Approver, id: &str, what: &str) 
 
 /// A request that the gateway has written itself, for a device whose keys it knows, in the
 /// enforcer's name.
-fn written_by_the_gateway(scene: &Scene) -> Lie {
+fn written_by_the_gateway(scene: &HostileScene) -> Lie {
     let (tenant, approver) = (scene.owner.tenant.clone(), scene.owner.approver.clone());
     let devices = vec![scene.laptop.bundle.clone()];
     let trust = DeviceTrust::from_own_records(tenant, approver, devices, [].into());
@@ -62,7 +62,7 @@ fn written_by_the_gateway(scene: &Scene) -> Lie {
 }
 
 /// The submission of another request, kept.
-async fn earlier(scene: &Scene) -> Value {
+async fn earlier(scene: &HostileScene) -> Value {
     let seen = Arc::new(Mutex::new(Value::Null));
     let kept = Arc::clone(&seen);
     scene.lie(Lie::default().call(Route::Submit, move |call| {
@@ -78,7 +78,7 @@ async fn earlier(scene: &Scene) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_was_altered_cannot_be_approved() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     let old = earlier(&scene).await;
     let (rejected, artifact) = ("alice rejected it", "about another artifact");
     let member = |name: &'static str| {
@@ -170,7 +170,7 @@ async fn a_request_that_was_altered_cannot_be_approved() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_was_led_elsewhere_is_decided_by_nobody() {
-    let mut scene = Scene::start().await;
+    let mut scene = HostileScene::start().await;
     // Another enforcer that alice is paired with too.
     let mut other = scene.world.enforcer("other").await;
     pair(&mut other, &mut scene.alice).await;

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::meddler::{Lie, Meddler, Reply, Route};
-use crate::client::people::{PATIENCE, World, because, choice, command, pair, question};
+use crate::client::people::{ClientScene, PATIENCE, because, choice, command, pair, question};
 use crate::commands::approver::{Ran, prepared};
 use crate::support::devices::{Device, Owner};
 use crate::support::{signed, until};
@@ -24,8 +24,8 @@ pub const UNKNOWN: &str = "is not known here; pair again, or have a known device
 pub const REVOKED: &str = "was revoked; it must create new keys";
 
 /// `bot` is paired with the laptop of `alice`.
-pub struct Scene {
-    pub world: World,
+pub struct HostileScene {
+    pub world: ClientScene,
     pub alice: Approver,
     /// The laptop's keys, for what only it could sign.
     pub laptop: Device,
@@ -82,7 +82,7 @@ impl Case {
 }
 
 /// The keys of a device, from its profile.
-pub fn device_of(world: &World, name: &str) -> Device {
+pub fn device_of(world: &ClientScene, name: &str) -> Device {
     let profile = world.file(name).load().unwrap().approver.unwrap();
     Device {
         keys: profile.keys().unwrap(),
@@ -126,9 +126,9 @@ impl Hold {
     }
 }
 
-impl Scene {
+impl HostileScene {
     pub async fn start() -> Self {
-        let world = World::start().await;
+        let world = ClientScene::start().await;
         let node = world.cluster.urls()[0].clone();
         let lie = Arc::new(Mutex::new(Lie::default()));
         let told = Arc::clone(&lie);
@@ -335,7 +335,7 @@ impl Scene {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_lie_the_program_runs_what_was_approved_and_not_what_was_rejected() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     for (verdict, runs) in [(Verdict::Approve, true), (Verdict::Reject, false)] {
         let (ran, ended) = scene
             .run(Lie::default(), async |id| {

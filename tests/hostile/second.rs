@@ -6,14 +6,14 @@ use countersign::client::ClientError;
 use countersign::protocol::decision::Verdict;
 
 use super::meddler::Lie;
-use super::scene::{Hold, REVOKED, Scene, UNKNOWN, approve_as, device_of};
+use super::scene::{Hold, HostileScene, REVOKED, UNKNOWN, approve_as, device_of};
 use crate::client::people::{choice, pair};
 
 const TIME: Duration = Duration::from_secs(600);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn either_device_decides_and_an_added_one_without_pairing_again() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     let (phone, _) = scene.added("phone").await;
     let before = scene.enforcer_now().approvers()[0].devices.clone();
     assert_eq!(before.len(), 1, "the enforcer was paired with the laptop");
@@ -42,7 +42,7 @@ async fn either_device_decides_and_an_added_one_without_pairing_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revoked_device_decides_nothing_whatever_the_gateway_lets_through() {
-    let mut scene = Scene::start().await;
+    let mut scene = HostileScene::start().await;
     let (mut approver, phone) = scene.added("phone").await;
     let mut enforcer = scene.enforcer();
     pair(&mut enforcer, &mut approver).await;
@@ -83,7 +83,7 @@ async fn a_revoked_device_decides_nothing_whatever_the_gateway_lets_through() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_device_that_none_has_added_never_decides() {
-    let scene = Scene::start().await;
+    let scene = HostileScene::start().await;
     let tablet = scene.unendorsed("tablet").await;
     let keys = device_of(&scene.world, "tablet").keys;
     for lie in [Lie::default(), Lie::default().body(approve_as(&keys))] {

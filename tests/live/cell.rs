@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 /// Longer than the hook's deadline, and much shorter than the limit that `install` gives the agent.
 const SUSPENSION: Duration = Duration::from_secs(20);
 
-pub struct Stage {
+pub struct CellScene {
     agent: Agent,
     programs: PathBuf,
     gateway: Gateway,
@@ -46,7 +46,7 @@ pub struct Stage {
     directory: TempDir,
 }
 
-impl Stage {
+impl CellScene {
     pub async fn prepare(agent: Agent, programs: &Path, keep: bool) -> anyhow::Result<Self> {
         // Not within a repository, which would be the project then.
         let mut directory = tempfile::Builder::new()

@@ -20,7 +20,7 @@ use countersign::agent::Agent;
 
 use self::agents::{MEASURED, Tool};
 use self::cases::Case;
-use self::cell::Stage;
+use self::cell::CellScene;
 use self::report::Report;
 
 #[derive(Parser)]
@@ -80,7 +80,7 @@ async fn run(options: &Options) -> anyhow::Result<bool> {
     let tools = chosen(&options.tools, &Tool::ALL);
     let mut report = Report::default();
     for agent in agents {
-        let stage = Stage::prepare(agent, &options.programs, options.keep).await?;
+        let stage = CellScene::prepare(agent, &options.programs, options.keep).await?;
         for case in &cases {
             for tool in tools.iter().filter(|tool| case.concerns(**tool)) {
                 let seen = stage.play(*case, *tool).await?;

@@ -5,11 +5,11 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::receiver::Browser;
-use super::{PATH, Scene};
+use super::{NotificationScene, PATH};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_approver_itself_and_administrators_decide_where() {
-    let scene = Scene::new(1).await;
+    let scene = NotificationScene::new(1).await;
     let cluster = &scene.cluster;
     let (id, _) = scene.add_webhook("/hook").await;
     let any = cluster.key(&cluster.tenant, RoleName::Approver, None).await;
@@ -76,7 +76,7 @@ async fn the_approver_itself_and_administrators_decide_where() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_goes_with_its_device_and_everything_with_the_tenant() {
-    let scene = Scene::new(1).await;
+    let scene = NotificationScene::new(1).await;
     let (owner, client) = (&scene.owner, &scene.alice.client);
     let phone = owner.first(client, "phone").await;
     let laptop = owner.another(client, &phone, "laptop").await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::receiver::{Browser, Receiver, is_signed, says, vapid_claims};
-use super::{PATH, Scene};
+use super::{NotificationScene, PATH};
 use crate::support::cluster::CLUSTER_SECRET;
 use crate::support::exchanges::DAY;
 use crate::support::fleet::Fleet;
@@ -14,7 +14,7 @@ use crate::support::{Client, Enforcer, compact, crowd, request_id, sealed, seale
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_is_told_that_something_waits_encrypted_and_with_proof() {
-    let scene = Scene::with(1, |config| {
+    let scene = NotificationScene::with(1, |config| {
         config.notifications.contact = "mailto:ops@example.com".into();
     })
     .await;
@@ -88,7 +88,7 @@ async fn a_browser_is_told_that_something_waits_encrypted_and_with_proof() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_is_told_how_many_wait_signed_and_nothing_else() {
-    let scene = Scene::with(1, |config| {
+    let scene = NotificationScene::with(1, |config| {
         config.page.url = "https://approve.example.com".into();
     })
     .await;
@@ -126,7 +126,8 @@ async fn a_webhook_is_told_how_many_wait_signed_and_nothing_else() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_requests_are_one_notification() {
-    let scene = Scene::with(2, |config| config.notifications.pause_seconds = 3_600).await;
+    let scene =
+        NotificationScene::with(2, |config| config.notifications.pause_seconds = 3_600).await;
     let (id, _) = scene.add_webhook("/hook").await;
     scene.submit().await;
     scene.receiver.awaited("/hook", 1).await;
@@ -149,7 +150,7 @@ async fn many_requests_are_one_notification() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_commits_after_a_younger_one_was_told_is_told_too() {
-    let scene = Scene::new(1).await;
+    let scene = NotificationScene::new(1).await;
     scene.add_webhook("/hook").await;
     let late = scene.submit().await;
     scene.receiver.awaited("/hook", 1).await;
@@ -173,7 +174,7 @@ async fn a_request_that_commits_after_a_younger_one_was_told_is_told_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_crash_left_is_sent_again_under_the_same_id() {
-    let scene = Scene::new(1).await;
+    let scene = NotificationScene::new(1).await;
     let (id, _) = scene.add_webhook("/hook").await;
     let before = "select concat_ws('|', seen_until, seen::text) from notifications";
     let before = scene.cluster.database.text(before).await;
@@ -195,7 +196,7 @@ async fn what_a_crash_left_is_sent_again_under_the_same_id() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn another_node_delivers_what_a_killed_one_did_not() {
-    let scene = Scene::with(1, |config| config.notifications.enabled = false).await;
+    let scene = NotificationScene::with(1, |config| config.notifications.enabled = false).await;
     let settings = [
         ("NOTIFICATIONS__ALLOW", r#"["127.0.0.0/8"]"#),
         ("NOTIFICATIONS__SWEEP_MS", "500"),
@@ -234,7 +235,7 @@ fn receiver_hangs() -> super::receiver::Says {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_target_delays_neither_exchanges_nor_other_targets() {
-    let scene = Scene::new(1).await;
+    let scene = NotificationScene::new(1).await;
     scene.receiver.answer("/slow", [receiver_hangs()]);
     for number in 0..10 {
         scene.add_webhook(&format!("/slow?{number}")).await;
@@ -306,7 +307,7 @@ async fn a_slow_target_delays_neither_exchanges_nor_other_targets() {
 async fn a_hundred_targets_that_hang_delay_no_other_of_their_tenant() {
     let crowd = crowd(100).await;
     // The sweep would make up for what the first round leaves.
-    let scene = Scene::with(1, |config| config.notifications.sweep_ms = 600_000).await;
+    let scene = NotificationScene::with(1, |config| config.notifications.sweep_ms = 600_000).await;
     let cluster = &scene.cluster;
     scene.receiver.answer("/slow", [receiver_hangs()]);
     let names: Vec<_> = (0..crowd.size.div_ceil(10))
@@ -340,7 +341,7 @@ async fn a_hundred_targets_that_hang_delay_no_other_of_their_tenant() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_test_is_sent_at_once_and_says_what_came_of_it() {
-    let scene = Scene::with(1, |config| config.rates.enabled = true).await;
+    let scene = NotificationScene::with(1, |config| config.rates.enabled = true).await;
     let (id, secret) = scene.add_webhook("/hook").await;
     let test = format!("{PATH}/{id}/test");
     let answer = scene

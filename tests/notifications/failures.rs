@@ -8,13 +8,13 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::receiver::{Browser, Says, says};
-use super::{PATH, Scene};
+use super::{NotificationScene, PATH};
 use crate::support::log::Log;
 use crate::support::{compact, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_is_tried_again_under_the_same_id_until_it_gets_through() {
-    let scene = Scene::new(2).await;
+    let scene = NotificationScene::new(2).await;
     scene.add_webhook("/hook").await;
     let redirect = Says {
         headers: vec![("location", format!("{}/elsewhere", scene.receiver.url))],
@@ -56,7 +56,7 @@ async fn a_failure_is_tried_again_under_the_same_id_until_it_gets_through() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_target_that_asks_for_a_pause_gets_it() {
-    let scene = Scene::new(1).await;
+    let scene = NotificationScene::new(1).await;
     scene.add_webhook("/hook").await;
     let later = Says {
         headers: vec![("retry-after", "3000".into())],
@@ -83,7 +83,7 @@ async fn a_target_that_asks_for_a_pause_gets_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_sent_again_once_nothing_waits() {
-    let scene = Scene::new(1).await;
+    let scene = NotificationScene::new(1).await;
     scene.add_webhook("/hook").await;
     scene.receiver.answer("/hook", [says(503)]);
     let request = scene.submit().await;
@@ -106,7 +106,7 @@ async fn nothing_is_sent_again_once_nothing_waits() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_that_has_unsubscribed_is_removed_and_the_others_stay() {
-    let scene = Scene::new(1).await;
+    let scene = NotificationScene::new(1).await;
     let phone = scene.owner.first(&scene.alice.client, "phone").await;
     let laptop = scene
         .owner
@@ -146,7 +146,7 @@ async fn a_browser_that_has_unsubscribed_is_removed_and_the_others_stay() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_target_that_fails_for_days_is_disabled_until_it_is_added_again_or_a_test_gets_through() {
-    let scene = Scene::new(1).await;
+    let scene = NotificationScene::new(1).await;
     let (id, secret) = scene.add_webhook("/hook").await;
     scene.receiver.answer("/hook", [says(500)]);
     scene.submit().await;
@@ -200,7 +200,7 @@ async fn a_target_that_fails_for_days_is_disabled_until_it_is_added_again_or_a_t
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_that_says_it_is_gone_is_disabled_and_a_browser_removed_by_a_test() {
-    let scene = Scene::new(1).await;
+    let scene = NotificationScene::new(1).await;
     let (id, _) = scene.add_webhook("/hook").await;
     scene.receiver.answer("/hook", [says(410)]);
     scene.submit().await;
@@ -246,7 +246,7 @@ async fn a_webhook_that_says_it_is_gone_is_disabled_and_a_browser_removed_by_a_t
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_sent_to_addresses_that_are_not_public() {
-    let scene = Scene::with(1, |config| config.notifications.allow = Vec::new()).await;
+    let scene = NotificationScene::with(1, |config| config.notifications.allow = Vec::new()).await;
     for url in [
         "https://127.0.0.1/hook",
         "https://10.1.2.3/hook",
@@ -296,7 +296,7 @@ async fn nothing_is_sent_to_addresses_that_are_not_public() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn under_another_cluster_secret_everything_is_stale_and_can_be_added_again() {
-    let scene = Scene::new(1).await;
+    let scene = NotificationScene::new(1).await;
     let (id, secret) = scene.add_webhook("/hook").await;
     let key = scene.list().await["vapidKey"].clone();
     let mut config = crate::support::cluster::config(&scene.cluster.database);
@@ -331,7 +331,7 @@ async fn under_another_cluster_secret_everything_is_stale_and_can_be_added_again
 #[tokio::test]
 async fn neither_logs_nor_lists_nor_rows_have_a_url_or_a_secret() {
     let log = Log::keep("countersign=trace");
-    let scene = Scene::new(1).await;
+    let scene = NotificationScene::new(1).await;
     let phone = scene.owner.first(&scene.alice.client, "phone").await;
     let (_, secret) = scene.add_webhook("/capability-of-a-webhook").await;
     let browser = Browser::new(5);

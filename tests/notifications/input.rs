@@ -4,13 +4,13 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::receiver::Browser;
-use super::{PATH, Scene};
+use super::{NotificationScene, PATH};
 use crate::support::devices::Device;
 use crate::support::{with, without};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_input_is_refused_by_its_member() {
-    let scene = Scene::new(1).await;
+    let scene = NotificationScene::new(1).await;
     let phone = scene.owner.first(&scene.alice.client, "phone").await;
     let push = scene.push(&phone, &Browser::new(9), "/push");
     let hook = scene.webhook("/hook");
@@ -92,7 +92,7 @@ async fn bad_input_is_refused_by_its_member() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_target_is_added_once_and_a_browser_has_one() {
-    let scene = Scene::new(2).await;
+    let scene = NotificationScene::new(2).await;
     let phone = scene.owner.first(&scene.alice.client, "phone").await;
     let (id, secret) = scene.add_webhook("/hook").await;
     let again = scene.post(&scene.webhook("/hook")).await.expect(200).json();
@@ -135,7 +135,7 @@ async fn the_same_target_is_added_once_and_a_browser_has_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn their_number_is_bounded() {
-    let scene = Scene::new(1).await;
+    let scene = NotificationScene::new(1).await;
     let phone = scene.owner.first(&scene.alice.client, "phone").await;
     for number in 0..15 {
         scene.add_webhook(&format!("/hook/{number}")).await;
@@ -159,7 +159,7 @@ async fn their_number_is_bounded() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_sends_none_says_so_in_words() {
-    let scene = Scene::with(1, |config| config.notifications.enabled = false).await;
+    let scene = NotificationScene::with(1, |config| config.notifications.enabled = false).await;
     let list = scene.list().await;
     let expected = json!({
         "approverId": "alice", "enabled": false, "reason": "notifications.enabled is false", "notifications": [],

@@ -148,7 +148,7 @@ impl Model {
 }
 
 /// Three nodes and two enforcers.
-struct Scene {
+struct SessionScene {
     runtime: Runtime,
     /// Dropped after the clients, so that the nodes are there for them.
     _cluster: Cluster,
@@ -157,7 +157,7 @@ struct Scene {
     cases: AtomicUsize,
 }
 
-impl Scene {
+impl SessionScene {
     fn set() -> Self {
         let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
         let (cluster, agent, other) = runtime.block_on(async {
@@ -206,7 +206,7 @@ fn run(
 
 #[test]
 fn random_sessions_go_as_the_contract_says() {
-    let scene = Scene::set();
+    let scene = SessionScene::set();
     run(40, proptest::collection::vec(step(), 5..=30), |steps| {
         scene.runtime.block_on(async {
             let session = scene.session();
@@ -224,7 +224,7 @@ fn random_sessions_go_as_the_contract_says() {
 
 #[test]
 fn reports_at_once_on_three_nodes_lose_nothing_and_never_go_back() {
-    let scene = Scene::set();
+    let scene = SessionScene::set();
     // No two states at one time: which of those came later, only the gateway knows.
     let steps = proptest::collection::vec(step(), 4..=24).prop_map(|mut steps| {
         for (n, step) in steps.iter_mut().enumerate() {

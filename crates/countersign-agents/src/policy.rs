@@ -163,7 +163,7 @@ impl HookPolicy {
         };
         if named.iter().any(|it| it.is_own(places)) {
             return PolicyJudgement::Denied(
-                "Countersign's own files are not for agents: whoever can read or change them could approve its own calls"
+                "Countersign's own files are not for agents: an agent that can read or change them could approve its own calls"
                     .to_owned(),
             );
         }

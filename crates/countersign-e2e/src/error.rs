@@ -26,7 +26,7 @@ pub enum Error {
     NotCanonical { what: &'static str },
     #[error("{what} has a version that this client does not know (it knows 1); update this client")]
     Version { what: &'static str },
-    #[error("{what} is a weak or malformed key; whoever made it must create new keys")]
+    #[error("{what} is a weak or malformed key; its owner must create new keys")]
     WeakKey { what: &'static str },
     #[error("a device's name should have 1 to 64 characters, none of them invisible")]
     DeviceName,

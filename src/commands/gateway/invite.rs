@@ -141,7 +141,7 @@ async fn create(
         );
     }
     remark(&format!(
-        "Invitation {}: whoever has this link gets the credential, once and before {}. It is not shown again:",
+        "Invitation {}: this link gives its holder the credential, once and before {}. It is not shown again:",
         made.id, made.expires_at
     ));
     print_line(&link)

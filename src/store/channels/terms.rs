@@ -1,5 +1,5 @@
-//! What the statements about channels agree on: how long a lease and a push last, and how a
-//! channel's owner is stored.
+//! Shared by the statements about channels: the duration of a lease and of a push, and the stored
+//! form of a channel's owner.
 
 use crate::protocol::id::{TenantId, TextId};
 use crate::protocol::wake_key::WakeKey;

@@ -1,4 +1,4 @@
-//! What a statement must say of itself to be batched.
+//! The interface of a statement that runs in batches.
 
 use std::future::Future;
 use std::time::Duration;

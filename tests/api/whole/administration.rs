@@ -3,12 +3,12 @@
 use reqwest::Method;
 use serde_json::json;
 
-use super::{Everyone, Scene};
+use super::{ApiScene, Everyone};
 use crate::support::in_time;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn administration_and_what_needs_no_credential() {
-    let scene = Scene::new().await;
+    let scene = ApiScene::new().await;
     let Everyone {
         admin,
         operator,

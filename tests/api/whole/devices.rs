@@ -3,13 +3,13 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Everyone, Scene};
+use super::{ApiScene, Everyone};
 use crate::support::devices::{Device, Owner};
 use crate::support::{now, with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn devices_are_added_listed_revoked_and_reset() {
-    let scene = Scene::new().await;
+    let scene = ApiScene::new().await;
     let Everyone {
         admin,
         approver,
@@ -81,7 +81,7 @@ async fn devices_are_added_listed_revoked_and_reset() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_enforcer_is_introduced_to_other_devices() {
-    let scene = Scene::new().await;
+    let scene = ApiScene::new().await;
     let Everyone {
         approver, enforcer, ..
     } = &scene.everyone;
@@ -123,7 +123,7 @@ async fn an_enforcer_is_introduced_to_other_devices() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn somebody_is_invited_and_joins() {
-    let scene = Scene::new().await;
+    let scene = ApiScene::new().await;
     let Everyone {
         admin,
         operator,

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{Everyone, Scene, decision, submission};
+use super::{ApiScene, Everyone, decision, submission};
 use crate::support::{
     Client, compact, envelope, full, in_time, now, open, public_key, registration, request_id,
     sealed, signed, signing_key,
@@ -11,7 +11,7 @@ use crate::support::{
 
 #[tokio::test(flavor = "multi_thread")]
 async fn exchanges_from_submission_to_every_end() {
-    let scene = Scene::new().await;
+    let scene = ApiScene::new().await;
     let Everyone {
         enforcer,
         approver,

@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use super::{Everyone, Scene, submission};
+use super::{ApiScene, Everyone, submission};
 use crate::support::{envelope, now, request_id, sealed};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pairings_prompts_sessions_and_presence() {
-    let scene = Scene::new().await;
+    let scene = ApiScene::new().await;
     let Everyone {
         enforcer,
         approver,

@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const REFUSES_AFTER: Duration = Duration::from_millis(500);
 const HASH: &str = "8e326e1f69e5859a3b5b12965f06b5829f09b12d1748aa2fddb609fb44f831c1";
 
-pub struct Scene {
+pub struct AttackScene {
     /// Where the node listens: `127.0.0.1:8080`.
     pub address: String,
     /// The attacker's keys: of the approver `mallory`, and of an enforcer.
@@ -94,7 +94,7 @@ async fn authorization_server(tenant: String) -> anyhow::Result<String> {
     Ok(url)
 }
 
-impl Scene {
+impl AttackScene {
     /// A node with the default limits, and the attacker's inbox of four items of 2 MiB.
     pub async fn start(bench: &Bench) -> anyhow::Result<Self> {
         let database = bench.postgres.migrated().await?;

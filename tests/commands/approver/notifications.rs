@@ -1,11 +1,11 @@
 //! `countersign notifications`: a webhook is added, listed, tested and removed.
 
 use super::run;
-use crate::client::people::World;
+use crate::client::people::ClientScene;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_is_added_listed_tested_and_removed() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     world.approver("alice", "laptop").await;
     // Nothing listens there, and it is not allowed anyway.
     let refused = run(

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use super::{Ran, asked, prepared, run};
-use crate::client::people::{World, command};
+use crate::client::people::{ClientScene, command};
 
 /// As a file of one's own.
 fn write(file: &Path, text: &str) {
@@ -13,7 +13,7 @@ fn write(file: &Path, text: &str) {
 }
 
 /// The same command with a passphrase from a file.
-fn with(world: &World, passphrase: &str, arguments: &[&str]) -> Ran {
+fn with(world: &ClientScene, passphrase: &str, arguments: &[&str]) -> Ran {
     let file = world.directory.path().join("passphrase");
     write(&file, &format!("{passphrase}\nnot this line\n"));
     let mut command = prepared(world, "laptop", arguments);
@@ -21,7 +21,7 @@ fn with(world: &World, passphrase: &str, arguments: &[&str]) -> Ran {
     command.output().unwrap().into()
 }
 
-fn set(world: &World, current: Option<&str>, new: &str) -> Ran {
+fn set(world: &ClientScene, current: Option<&str>, new: &str) -> Ran {
     let file = world.directory.path().join("new");
     write(&file, new);
     let arguments = ["passphrase", "--new-file", file.to_str().unwrap()];

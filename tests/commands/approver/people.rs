@@ -7,11 +7,11 @@ use countersign::client::enforcer::Enforcer;
 use serde_json::json;
 
 use super::{Ran, prepared, run};
-use crate::client::people::World;
+use crate::client::people::ClientScene;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pairing_by_code_without_a_terminal_pairs_nobody() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let enforcer = world.enforcer("bot").await;
     let alice = world.approver("alice", "laptop").await;
     let attempt = enforcer.begin_pairing(None, None).await.unwrap();
@@ -60,7 +60,7 @@ async fn pairing_by_code_without_a_terminal_pairs_nobody() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_known_enforcer_gets_another_key_only_on_purpose() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let enforcer = world.enforcer("bot").await;
     world.approver("alice", "laptop").await;
     let link = async |enforcer: &Enforcer| {
@@ -93,7 +93,7 @@ async fn a_known_enforcer_gets_another_key_only_on_purpose() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn devices_are_listed_added_and_revoked_by_command() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let laptop = world.approver("alice", "laptop").await;
     let phone = world.device("alice", "phone").await;
     let EnrolmentProgress::Asks(request) = phone.enrol().await.unwrap() else {

@@ -8,9 +8,9 @@ use countersign::e2e::ReceivedAnswer;
 use serde_json::{Value, json};
 
 use super::{prepared, run};
-use crate::client::people::{World, ask, command, question};
+use crate::client::people::{ClientScene, ask, command, question};
 
-fn approve(world: &World, profile: &str, id: &str) {
+fn approve(world: &ClientScene, profile: &str, id: &str) {
     let arguments = ["approve", id, "--wait", "20s", "--json"];
     let done = run(world, profile, &arguments).expect(0).json();
     assert_eq!(done["state"], "delivered");
@@ -19,7 +19,7 @@ fn approve(world: &World, profile: &str, id: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_second_terminal_opens_and_approves_without_pairing() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let laptop = world.approver("alice", "laptop").await;
     let attempt = enforcer.begin_pairing(Some("build machine"), None).await;

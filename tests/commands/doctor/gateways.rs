@@ -7,18 +7,18 @@ use countersign::client::approver::Approver;
 use countersign::client::profile::{Profile, ProfileError, SecretText};
 
 use super::{Diagnosis, diagnose};
-use crate::client::people::{World, answers, pair, refusing};
+use crate::client::people::{ClientScene, answers, pair, refusing};
 use crate::commands::install::{AGENTS, Home};
 
-async fn paired() -> (World, Approver) {
-    let world = World::start().await;
+async fn paired() -> (ClientScene, Approver) {
+    let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let mut alice = world.approver("alice", "laptop").await;
     pair(&mut enforcer, &mut alice).await;
     (world, alice)
 }
 
-fn change(world: &World, change: impl FnOnce(&mut Profile)) {
+fn change(world: &ClientScene, change: impl FnOnce(&mut Profile)) {
     let changed = world.file("bot").update(|profile: &mut Profile| {
         change(profile);
         Ok::<_, ProfileError>(())
@@ -27,7 +27,7 @@ fn change(world: &World, change: impl FnOnce(&mut Profile)) {
 }
 
 /// The profile of the world, and a home of its own for the agents.
-async fn examine(world: &World, home: Home, arguments: &'static [&'static str]) -> Diagnosis {
+async fn examine(world: &ClientScene, home: Home, arguments: &'static [&'static str]) -> Diagnosis {
     let config = world.directory.path().to_str().unwrap().to_owned();
     let examining = tokio::task::spawn_blocking(move || {
         let variables = [

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::task::JoinHandle;
 
-use crate::client::people::{PATIENCE, World};
+use crate::client::people::{ClientScene, PATIENCE};
 use crate::support::process::countersign;
 use crate::support::until;
 
@@ -26,7 +26,7 @@ pub struct Agent {
 
 impl Agent {
     /// A server that was not spoken to yet.
-    pub fn spawn(world: &World, profile: &str) -> Self {
+    pub fn spawn(world: &ClientScene, profile: &str) -> Self {
         let mut command = Command::from(countersign());
         command
             .env("XDG_CONFIG_HOME", world.directory.path())
@@ -68,11 +68,11 @@ impl Agent {
     }
 
     /// A server that is ready for calls.
-    pub async fn start(world: &World) -> Self {
+    pub async fn start(world: &ClientScene) -> Self {
         Self::start_with(world, "bot").await
     }
 
-    pub async fn start_with(world: &World, profile: &str) -> Self {
+    pub async fn start_with(world: &ClientScene, profile: &str) -> Self {
         let mut agent = Self::spawn(world, profile);
         agent.initialize("2025-06-18").await;
         let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });

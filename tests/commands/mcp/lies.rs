@@ -7,13 +7,13 @@ use countersign::protocol::decision::Verdict;
 use serde_json::{Value, json};
 
 use super::agent::Agent;
-use crate::client::people::{World, because, refusing};
+use crate::client::people::{ClientScene, because, refusing};
 use crate::client::tamper::Tamper;
 use crate::commands::enforcer::{decide, paired};
 use crate::hostile::meddler::{Meddler, Reply, Route};
 use crate::support::Cluster;
 
-fn lead_to(world: &World, url: &str) {
+fn lead_to(world: &ClientScene, url: &str) {
     let urls = vec![url.to_owned()];
     (world.file("bot"))
         .update(|profile: &mut Profile| {

@@ -3,13 +3,13 @@
 use serde_json::{Value, json};
 
 use super::agent::Agent;
-use crate::client::people::{PATIENCE, World};
+use crate::client::people::{ClientScene, PATIENCE};
 use crate::commands::enforcer::paired;
 use crate::support::{Cluster, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_version_of_the_protocol_is_spoken() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     for (asked, spoken) in [
         ("2024-11-05", "2024-11-05"),
         ("2025-03-26", "2025-03-26"),
@@ -55,7 +55,7 @@ async fn the_newest_version_needs_no_handshake() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_tools_describe_themselves() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut agent = Agent::start(&world).await;
     let listed = agent.request("tools/list", json!({})).await;
     let tools = listed["result"]["tools"].as_array().unwrap();
@@ -197,7 +197,7 @@ async fn what_is_too_large_is_refused_or_dropped() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_message_that_is_no_request_ends_it_with_a_reason() {
-    let world = World::start().await;
+    let world = ClientScene::start().await;
     let mut agent = Agent::spawn(&world, "bot");
     let notification = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
     agent.send(&notification).await;

@@ -13,7 +13,7 @@ use crate::error::ProfileError;
 use crate::private_file::{FileProblem, PrivateFile};
 
 const HEAD: &str =
-    "# A profile of Countersign. It has private keys: whoever reads it can act in your name.\n\n";
+    "# A profile of Countersign. It has private keys: a reader can act in your name.\n\n";
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
