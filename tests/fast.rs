@@ -19,3 +19,4 @@ mod characters;
 mod corpus;
 mod coverage;
 mod edit;
+mod structure;

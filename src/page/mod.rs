@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::sync::{LazyLock, OnceLock};
 
-use axum::body::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use hyper::body::Bytes;
 use sha2::{Digest as _, Sha256};
 
 pub use self::headers::{CACHING, HEADERS, policy};

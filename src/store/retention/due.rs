@@ -7,7 +7,7 @@ use crate::store::Database;
 use crate::store::database::clock_offset::clock_offset;
 use crate::store::database::tenant_scope::TenantScope;
 use crate::store::error::Result;
-use crate::store::retention::{RetentionPeriods, TenantRule};
+use crate::store::retention::rules::{RetentionPeriods, TenantRule};
 
 /// A tenant and the rules by which some of its rows may be due.
 #[derive(Debug)]

@@ -5,7 +5,7 @@
 use sqlx::postgres::types::PgInterval;
 use time::OffsetDateTime;
 
-use super::{BATCH, DeletedBatch, LARGE_ROWS};
+use super::rules::{BATCH, DeletedBatch, LARGE_ROWS};
 use crate::protocol::cursor::PagePosition;
 use crate::protocol::id::TenantId;
 use crate::store::Database;

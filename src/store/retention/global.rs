@@ -5,7 +5,7 @@ use sqlx::postgres::PgArguments;
 use sqlx::postgres::types::PgInterval;
 use sqlx::query::Query;
 
-use super::{BATCH, GlobalRule, RetentionPeriods};
+use super::rules::{BATCH, GlobalRule, RetentionPeriods};
 use crate::store::database::interval::seconds;
 use crate::store::pairing::code::WINDOW_SECONDS;
 

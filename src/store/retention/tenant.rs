@@ -2,7 +2,7 @@
 
 use sqlx::postgres::types::PgInterval;
 
-use super::{BATCH, DeletedBatch, LARGE_ROWS, TenantRule};
+use super::rules::{BATCH, DeletedBatch, LARGE_ROWS, TenantRule};
 use crate::protocol::cursor::PagePosition;
 use crate::protocol::id::TenantId;
 use crate::store::Database;
