@@ -1,6 +1,7 @@
 //! The methods of the protocol: the handshake, the list of tools, and their calls.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize as _;
@@ -185,7 +186,12 @@ impl McpServer {
             cancelled: CancellationToken::new(),
         };
         let running = Arc::clone(&self.running);
-        lock(&running).insert(id.clone(), call.cancelled.clone());
+        match lock(&running).entry(id.clone()) {
+            Entry::Occupied(_) => {
+                return Err(error(-32_600, "id: a call with it is still running"));
+            }
+            Entry::Vacant(entry) => entry.insert(call.cancelled.clone()),
+        };
         self.calls.spawn(async move {
             let mut result = call.run(&name, arguments).await;
             if is_stateless && let Ok(result) = &mut result {

@@ -52,6 +52,24 @@ async fn a_cancelled_call_withdraws_its_request_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_id_that_is_in_use_is_refused_and_its_call_can_still_be_cancelled() {
+    let (world, alice) = paired(Cluster::start(1).await).await;
+    let mut agent = Agent::start(&world).await;
+    let id = agent.begin_call("request_approval", plan()).await;
+    waits(&alice, 1).await;
+    let params = json!({ "name": "request_approval", "arguments": plan() });
+    let again = json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+    agent.send(&again).await;
+    let refused = agent.answer(id).await;
+    assert_eq!(refused["error"]["code"], -32_600, "{refused}");
+    let cancel = json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id },
+    });
+    agent.send(&cancel).await;
+    waits(&alice, 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_look_withdraws_nothing() {
     let (world, alice) = paired(Cluster::start(1).await).await;
     let mut agent = Agent::start(&world).await;

@@ -103,13 +103,16 @@ impl Enforcer {
         outcome_key: &OutcomeKey,
         until: Instant,
     ) -> Result<PlainArtifact, ApprovalDenial> {
+        let now = self.access.now();
         let left = until.saturating_duration_since(Instant::now());
+        let left = left.try_into().unwrap_or(time::Duration::MAX);
+        let expires_at = Timestamp::from(now.inner().saturating_add(left));
         let mut members = request.members;
         let own = [
             ("requestId", json!(self.access.clock.operation_id().0)),
             ("artifactType", request.artifact_type.into()),
-            ("createdAt", json!(self.access.now())),
-            ("expiresAt", json!(self.access.after(left))),
+            ("createdAt", json!(now)),
+            ("expiresAt", json!(expires_at)),
             ("payload", Value::Object(request.payload)),
             ("artifactHashAlg", "SHA-256".into()),
         ];
