@@ -60,8 +60,12 @@ pub struct McpArgs {
 pub async fn run(args: McpArgs) -> anyhow::Result<ExitAction> {
     let mut screen = TerminalScreen::new(true);
     // No message has content of requests at this level.
-    let logs = tracing_subscriber::fmt().with_writer(std::io::stderr);
-    logs.with_max_level(LevelFilter::ERROR).init();
+    tracing_subscriber::fmt()
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_target(false)
+        .with_max_level(LevelFilter::ERROR)
+        .init();
     if std::io::stdin().is_terminal() {
         screen.say("countersign: this speaks MCP with an agent; see: countersign mcp --help");
     }

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::error::Category;
 use serde_json::{Map, Number, Value, json};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
@@ -19,10 +19,10 @@ pub type RpcResult = Result<Value, Value>;
 pub struct RpcMessage {
     #[serde(rename = "jsonrpc")]
     _version: RpcVersion,
+    #[serde(default, deserialize_with = "present")]
     pub id: Option<RequestId>,
-    /// Empty in a response. This server sends no requests, so nothing waits for one.
-    #[serde(default)]
-    pub method: String,
+    /// `None` in a response. This server sends no requests, so nothing waits for one.
+    pub method: Option<String>,
     pub params: Option<RpcParams>,
 }
 
@@ -39,10 +39,15 @@ pub enum RequestId {
     Text(String),
 }
 
+/// An id that is there. `null` is no id: the answer to it would reach nobody.
+fn present<'de, D: Deserializer<'de>>(id: D) -> Result<Option<RequestId>, D::Error> {
+    RequestId::deserialize(id).map(Some)
+}
+
 #[derive(Deserialize, Default)]
 pub struct RpcParams {
-    #[serde(rename = "_meta", default)]
-    pub meta: JsonObject,
+    #[serde(rename = "_meta")]
+    pub meta: Option<JsonObject>,
     #[serde(flatten)]
     pub members: JsonObject,
 }

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 use tokio::io::AsyncBufRead;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -33,12 +35,14 @@ const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 
 /// By the ids of their messages. A cancelled call is removed, so that it gets no answer.
-type RunningCalls = HashMap<RequestId, CancellationToken>;
+/// Numbers tell calls apart that have the same id, one after the other.
+type RunningCalls = HashMap<RequestId, (u64, CancellationToken)>;
 
 pub struct McpServer {
     requests: Arc<OpenRequests>,
     output: mpsc::Sender<Value>,
     running: Arc<Mutex<RunningCalls>>,
+    begun: AtomicU64,
     calls: TaskTracker,
     /// Whether the session began with a handshake, once it has begun.
     has_handshake: Option<bool>,
@@ -50,6 +54,7 @@ impl McpServer {
             requests,
             output,
             running: Arc::default(),
+            begun: AtomicU64::new(0),
             calls: TaskTracker::new(),
             has_handshake: None,
         }
@@ -60,28 +65,38 @@ impl McpServer {
         let mut messages = MessageReader::new(input);
         while let Some(message) = messages.next().await? {
             let answer = match message {
-                Err(_) => {
-                    Some(json!({ "jsonrpc": "2.0", "error": error(-32_600, "Invalid request") }))
-                }
+                Err(_) => Some(invalid_message()),
                 Ok(message) => {
                     let params = message.params.unwrap_or_default();
-                    match message.id {
-                        Some(id) if !message.method.is_empty() => {
-                            let result = self.answer(&id, &message.method, params).transpose();
+                    match (message.id, message.method) {
+                        (Some(id), Some(method)) => {
+                            let result = self.answer(&id, &method, params).transpose();
                             result.map(|result| response(&id, result))
                         }
-                        _ => {
-                            self.notice(&message.method, &params)?;
+                        (None, Some(method)) => {
+                            self.notice(&method, &params)?;
                             None
                         }
+                        (Some(_), None) => None,
+                        (None, None) => Some(invalid_message()),
                     }
                 }
             };
             if let Some(answer) = answer {
-                let _closed = self.output.send(answer).await;
+                self.send(answer);
             }
         }
         Ok(())
+    }
+
+    /// Does not wait for a client that reads no answers: the end of its input must be noticed.
+    fn send(&self, answer: Value) {
+        if let Err(TrySendError::Full(answer)) = self.output.try_send(answer) {
+            let output = self.output.clone();
+            self.calls.spawn(async move {
+                let _closed = output.send(answer).await;
+            });
+        }
     }
 
     /// Waits for the calls, whose requests were withdrawn.
@@ -100,7 +115,7 @@ impl McpServer {
             && let Ok(id) = RequestId::deserialize(id)
             && let Some(call) = lock(&self.running).remove(&id)
         {
-            call.cancel();
+            call.1.cancel();
         }
         Ok(())
     }
@@ -127,11 +142,12 @@ impl McpServer {
             return Ok(Some(json!({})));
         }
         let is_discovery = method == "server/discover";
-        let version = check_version(&params.meta)?;
+        let meta = params.meta.clone().unwrap_or_default();
+        let version = check_version(&meta)?;
         let is_stateless = version == Some(STATELESS);
         let needs_meta = is_stateless || is_discovery || self.has_handshake != Some(true);
         if needs_meta {
-            check_meta(&params.meta)?;
+            check_meta(&meta)?;
         }
         if !is_discovery {
             self.has_handshake.get_or_insert(false);
@@ -152,6 +168,7 @@ impl McpServer {
             // Some clients ask for these although the server does not offer them.
             "prompts/list" => json!({ "prompts": [] }),
             "resources/list" => json!({ "resources": [] }),
+            "completion/complete" => json!({ "completion": { "values": [] } }),
             "resources/templates/list" => json!({ "resourceTemplates": [] }),
             _ => return Err(error(-32_601, "method: this server has tools only")),
         };
@@ -182,28 +199,43 @@ impl McpServer {
         let call = ToolCall {
             requests: Arc::clone(&self.requests),
             output: self.output.clone(),
-            progress_token: params.meta.remove("progressToken"),
+            progress_token: params
+                .meta
+                .and_then(|mut meta| meta.remove("progressToken"))
+                .filter(|token| token.is_string() || token.is_number()),
             cancelled: CancellationToken::new(),
         };
         let running = Arc::clone(&self.running);
+        let number = self.begun.fetch_add(1, Ordering::Relaxed);
         match lock(&running).entry(id.clone()) {
             Entry::Occupied(_) => {
                 return Err(error(-32_600, "id: a call with it is still running"));
             }
-            Entry::Vacant(entry) => entry.insert(call.cancelled.clone()),
+            Entry::Vacant(entry) => entry.insert((number, call.cancelled.clone())),
         };
         self.calls.spawn(async move {
             let mut result = call.run(&name, arguments).await;
             if is_stateless && let Ok(result) = &mut result {
                 result["resultType"] = "complete".into();
             }
-            let is_awaited = lock(&running).remove(&id).is_some();
+            // A cancelled call gets no answer, and must not answer the next call under its id.
+            let is_awaited = match lock(&running).entry(id.clone()) {
+                Entry::Occupied(entry) if entry.get().0 == number => {
+                    entry.remove();
+                    true
+                }
+                _ => false,
+            };
             if is_awaited {
                 let _closed = call.output.send(response(&id, result)).await;
             }
         });
         Ok(())
     }
+}
+
+fn invalid_message() -> Value {
+    json!({ "jsonrpc": "2.0", "error": error(-32_600, "Invalid request") })
 }
 
 fn lock(running: &Mutex<RunningCalls>) -> MutexGuard<'_, RunningCalls> {

@@ -1,15 +1,20 @@
 //! Calls that are cancelled, and servers that end: nobody is left with a question that no agent
 //! waits for.
 
+use std::process::Stdio;
+
 use countersign::client::approver::Approver;
 use countersign::client::profile::{Profile, ProfileError};
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+use tokio::time::timeout;
 
 use super::agent::Agent;
-use crate::client::people::PATIENCE;
+use crate::client::people::{ClientScene, PATIENCE};
 use crate::commands::enforcer::paired;
 use crate::hostile::meddler::Meddler;
-use crate::support::process::{Signal, signal};
+use crate::support::process::{Signal, countersign, signal};
 use crate::support::{Cluster, until};
 
 async fn waits(approver: &Approver, count: usize) {
@@ -67,6 +72,32 @@ async fn an_id_that_is_in_use_is_refused_and_its_call_can_still_be_cancelled() {
     });
     agent.send(&cancel).await;
     waits(&alice, 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_the_input_is_noticed_though_no_answer_is_read() {
+    let world = ClientScene::start().await;
+    let mut command = Command::from(countersign());
+    command
+        .env("XDG_CONFIG_HOME", world.directory.path())
+        .args(["mcp", "--profile", "bot"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .kill_on_drop(true);
+    let mut server = command.spawn().unwrap();
+    let mut input = server.stdin.take().unwrap();
+    let begin = json!({
+        "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": { "name": "a test", "version": "1" },
+        },
+    });
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    let text = format!("{begin}\n{}", format!("{list}\n").repeat(400));
+    input.write_all(text.as_bytes()).await.unwrap();
+    drop(input);
+    timeout(PATIENCE, server.wait()).await.unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

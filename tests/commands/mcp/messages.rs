@@ -31,6 +31,28 @@ async fn every_version_of_the_protocol_is_spoken() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_is_none_is_refused_and_the_next_one_is_read() {
+    let world = ClientScene::start().await;
+    let mut agent = Agent::spawn(&world, "bot");
+    agent.write("{\"jsonrpc\":\"2.0\"}\n").await;
+    agent
+        .write("{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}\n")
+        .await;
+    let params = json!({
+        "protocolVersion": "2025-06-18", "capabilities": {}, "_meta": null,
+        "clientInfo": { "name": "a test", "version": "1" },
+    });
+    let answer = agent.request("initialize", params).await;
+    assert_eq!(
+        answer["result"]["protocolVersion"], "2025-06-18",
+        "{answer}"
+    );
+    let lines = agent.lines();
+    let refused = lines.iter().filter(|line| line["error"]["code"] == -32_600);
+    assert_eq!(refused.count(), 2, "{lines:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_newest_version_needs_no_handshake() {
     let (world, _alice) = paired(Cluster::start(1).await).await;
     let mut agent = Agent::spawn(&world, "bot");
