@@ -42,7 +42,7 @@ pub fn printed(document: &Value) -> String {
 /// Both documents as they are committed: a node still fills in its own values.
 pub fn made(mut openapi: Value, asyncapi: &Value) -> [(&'static str, Value); 2] {
     let examples = openapi["x-examples"].take();
-    Catalogue::complete(&mut openapi, &examples["errorEnvelope"]);
+    ErrorCatalogue::complete(&mut openapi, &examples["errorEnvelope"]);
     let schemas = openapi["components"]["schemas"].clone();
     close(&mut openapi, &schemas);
     // Those that carry their own hash: a node computes it, since it covers times and names of the
@@ -120,7 +120,7 @@ fn request_id() -> Value {
 
 /// The errors that operations list become responses, one for each status, shared where they are the
 /// same.
-struct Catalogue<'e> {
+struct ErrorCatalogue<'e> {
     errors: Value,
     headers: Value,
     /// An error as an Envelope, with a placeholder for its body.
@@ -128,7 +128,7 @@ struct Catalogue<'e> {
     responses: Map<String, Value>,
 }
 
-impl<'e> Catalogue<'e> {
+impl<'e> ErrorCatalogue<'e> {
     fn complete(openapi: &mut Value, envelope: &'e Value) {
         let mut catalogue = Self {
             errors: openapi["x-errors"].take(),

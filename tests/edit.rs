@@ -1,32 +1,32 @@
 //! Edits of files that belong to others: what was put in comes out again, and everything else stays
 //! as it was.
 
-use countersign::agent::edit::json::{Document, Fresh, Left, Step};
+use countersign::agent::edit::json::{JsonDocument, NewValue, PathStep, RemovalRest};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn key(text: &str) -> Step {
-    Step::Key(text.to_owned())
+fn key(text: &str) -> PathStep {
+    PathStep::Key(text.to_owned())
 }
 
-fn fresh(value: &Value) -> Fresh {
-    Fresh::of(value).unwrap()
+fn fresh(value: &Value) -> NewValue {
+    NewValue::of(value).unwrap()
 }
 
 fn appended(text: &str, path: &[&str], value: &Value) -> String {
-    let mut document = Document::parse(text).unwrap();
+    let mut document = JsonDocument::parse(text).unwrap();
     document.append(path, &fresh(value)).unwrap();
     document.text()
 }
 
 /// Takes out the last element of the list at `path`; none if the document was created for it.
 fn without_last(text: &str, path: &[&str]) -> Option<String> {
-    let mut document = Document::parse(text).unwrap();
+    let mut document = JsonDocument::parse(text).unwrap();
     let value = document.value().unwrap();
     let list = path.iter().fold(&value, |value, key| &value[*key]);
     let mut steps: Vec<_> = path.iter().map(|text| key(text)).collect();
-    steps.push(Step::Index(list.as_array().unwrap().len() - 1));
-    (document.remove(&steps).unwrap() == Left::Something).then(|| document.text())
+    steps.push(PathStep::Index(list.as_array().unwrap().len() - 1));
+    (document.remove(&steps).unwrap() == RemovalRest::Something).then(|| document.text())
 }
 
 #[test]
@@ -61,13 +61,13 @@ fn an_element_is_added_in_the_style_of_the_file() {
 #[test]
 fn a_value_is_replaced_in_its_place() {
     let text = "{\n    \"a\": [\n        {\"b\": 1}, // why\n        {\n            \"b\": 2\n        }\n    ]\n}\n";
-    let mut document = Document::parse(text).unwrap();
+    let mut document = JsonDocument::parse(text).unwrap();
     let new = json!({"b": 3});
     document
-        .replace(&[key("a"), Step::Index(0)], &fresh(&new))
+        .replace(&[key("a"), PathStep::Index(0)], &fresh(&new))
         .unwrap();
     document
-        .replace(&[key("a"), Step::Index(1)], &fresh(&new))
+        .replace(&[key("a"), PathStep::Index(1)], &fresh(&new))
         .unwrap();
     let expected = "{\n    \"a\": [\n        {\"b\":3}, // why\n        {\n            \"b\": 3\n        }\n    ]\n}\n";
     assert_eq!(document.text(), expected);
@@ -86,12 +86,12 @@ fn what_cannot_be_parsed_is_refused_with_its_line() {
         ("{} {}", 1, ""),
         ("{\n<<<<<<< HEAD\n}", 2, ""),
     ] {
-        let error = Document::parse(text).unwrap_err();
+        let error = JsonDocument::parse(text).unwrap_err();
         assert_eq!(error.line, line, "{text}: {error}");
         assert!(error.problem.contains(word), "{text}: {error}");
     }
     let deep = format!("{{\"a\":{}{}}}", "[".repeat(100_000), "]".repeat(100_000));
-    Document::parse(&deep).unwrap_err();
+    JsonDocument::parse(&deep).unwrap_err();
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_container_of_another_kind_is_refused() {
         r#"{"hooks": 1}"#,
         r#"{"hooks": null}"#,
     ] {
-        let mut document = Document::parse(text).unwrap();
+        let mut document = JsonDocument::parse(text).unwrap();
         let error = document
             .append(&["hooks", "Pre"], &fresh(&json!(1)))
             .unwrap_err();
@@ -131,14 +131,14 @@ fn comments_around_what_is_removed_stay() {
             "{\"hooks\": {\"Pre\": [/* a */ 2]}}",
         ),
     ] {
-        let mut document = Document::parse(text).unwrap();
+        let mut document = JsonDocument::parse(text).unwrap();
         let value = document.value().unwrap();
         let index = value["hooks"]["Pre"]
             .as_array()
             .unwrap()
             .iter()
             .position(|value| value == 1);
-        let path = [key("hooks"), key("Pre"), Step::Index(index.unwrap())];
+        let path = [key("hooks"), key("Pre"), PathStep::Index(index.unwrap())];
         document.remove(&path).unwrap();
         assert_eq!(document.text(), after);
     }
@@ -264,7 +264,7 @@ fn any_settings() -> impl Strategy<Value = String> {
 
 /// Containers cannot be empty but for a trailing comma.
 fn is_json(text: &str) -> bool {
-    Document::parse(text).is_ok()
+    JsonDocument::parse(text).is_ok()
 }
 
 proptest! {
@@ -273,12 +273,12 @@ proptest! {
     #[test]
     fn what_was_put_in_comes_out_and_the_file_is_as_before(text in any_settings()) {
         prop_assume!(is_json(&text));
-        let before = Document::parse(&text).unwrap().value().unwrap();
+        let before = JsonDocument::parse(&text).unwrap().value().unwrap();
         let ours = json!({"matcher": "*", "hooks": [{"type": "command"}]});
         let (pre, post) = (["hooks", "Pre"], ["hooks", "Post"]);
         let once = appended(&text, &pre, &ours);
         let both = appended(&once, &post, &ours);
-        let after = Document::parse(&both).unwrap().value().unwrap();
+        let after = JsonDocument::parse(&both).unwrap().value().unwrap();
         prop_assert_eq!(after["hooks"]["Pre"].as_array().unwrap().last(), Some(&ours));
         prop_assert_eq!(&after["hooks"]["Post"], &json!([ours]));
         prop_assert_eq!(&after["first"], &before["first"]);

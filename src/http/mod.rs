@@ -178,7 +178,7 @@ pub fn router(node: AppState) -> Router {
         .merge(plain)
         .merge(health)
         .fallback(async || HttpRefusal::from(TransportError::NoSuchRoute))
-        .layer(Extension(openapi::Cache::default()))
+        .layer(Extension(openapi::DocumentCache::default()))
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_json))
         .layer(from_fn(drain_body::drain_unread))

@@ -10,7 +10,7 @@ use super::json::{JsonNode, JsonObject, JsonValue};
 use super::signature::Signature;
 use super::text::{is_control_or_bidi, is_longer};
 use super::timestamp::Timestamp;
-use super::words::Word;
+use super::words::WordEnum;
 
 const HASH_EXPECTED: &str = "64 lowercase hexadecimal characters";
 const TIME_EXPECTED: &str = "an RFC 3339 date-time";
@@ -190,7 +190,7 @@ impl<'n, 'a> MemberReader<'n, 'a> {
             .ok_or_else(|| self.refusal(name, format!("one of {}", allowed.join(", "))))
     }
 
-    pub fn word<T: Word>(&mut self, name: &'static str) -> ReadResult<T> {
+    pub fn word<T: WordEnum>(&mut self, name: &'static str) -> ReadResult<T> {
         T::parse(self.str(name)?)
             .ok_or_else(|| self.refusal(name, format!("one of {}", T::WORDS.join(", "))))
     }

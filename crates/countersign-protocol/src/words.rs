@@ -1,7 +1,7 @@
 //! Enums whose variants are words, on the wire and in the database.
 
 /// An enum of words, as [`words!`](crate::words!) defines it.
-pub trait Word: Sized + 'static {
+pub trait WordEnum: Sized + 'static {
     const WORDS: &'static [&'static str];
 
     fn parse(word: &str) -> Option<Self>;
@@ -27,7 +27,7 @@ macro_rules! words {
             }
         }
 
-        impl $crate::words::Word for $name {
+        impl $crate::words::WordEnum for $name {
             const WORDS: &'static [&'static str] = &[$($word),+];
 
             fn parse(word: &str) -> Option<Self> {

@@ -79,7 +79,7 @@ impl ChannelStore {
                   join enforcers e on e.tenant_id = $3 and e.enforcer_id = l.enforcer_id
             )
             select coalesce(e.enforcer_id, h.enforcer_id) as "enforcer_id!: EnforcerId",
-                   -- What it says of itself does not change what it was paired as.
+                   -- Its own report does not change the label that it was paired under.
                    case when g.approver_id is null then e.label else g.enforcer_label end as "label?",
                    e.workspace_name as "workspace_name?", e.capabilities::text as "capabilities?",
                    e.transport as "noted_transport?: Transport", e.called_at as "called_at?: Timestamp",

@@ -13,13 +13,13 @@ use super::EditError;
 use super::scan::{
     line_indent, own_line, skip_comments_of_line, skip_space_and_comments, strip_newline,
 };
-pub use super::tree::Step;
-use super::tree::{Node, NodeKind};
+pub use super::tree::PathStep;
+use super::tree::{NodeKind, TextNode};
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 #[derive(Debug, Clone)]
-pub struct Document {
+pub struct JsonDocument {
     text: String,
     newline: &'static str,
     /// One level of indentation.
@@ -29,13 +29,13 @@ pub struct Document {
 
 /// A value to insert, as text: its members are in the order in which they are written.
 #[derive(Clone)]
-pub struct Fresh {
+pub struct NewValue {
     /// On several lines, each level indented by two spaces.
     pretty: String,
     compact: String,
 }
 
-impl Fresh {
+impl NewValue {
     pub fn of(value: &impl Serialize) -> Result<Self, serde_json::Error> {
         Ok(Self {
             pretty: serde_json::to_string_pretty(value)?,
@@ -73,20 +73,20 @@ impl Fresh {
 
 /// The rest after a removal.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Left {
+pub enum RemovalRest {
     Something,
     /// The document had nothing else, and was created for it.
     Nothing,
 }
 
-impl Document {
+impl JsonDocument {
     /// An empty text is an empty object that is not there yet.
     pub fn parse(text: &str) -> Result<Self, EditError> {
         let (byte_order_mark, text) = match text.strip_prefix(BYTE_ORDER_MARK) {
             Some(rest) => (BYTE_ORDER_MARK, rest),
             None => ("", text),
         };
-        let root = Node::parse(text)?;
+        let root = TextNode::parse(text)?;
         let problem = match &root {
             Some(root) if matches!(root.kind, NodeKind::Object) => None,
             Some(_) => Some("expected an object"),
@@ -109,7 +109,7 @@ impl Document {
 
     /// An object if there is no text yet.
     pub fn value(&self) -> Result<Value, EditError> {
-        let root = Node::parse(&self.text)?;
+        let root = TextNode::parse(&self.text)?;
         Ok(root.map_or_else(|| Value::Object(Map::new()), |root| root.value()))
     }
 
@@ -119,32 +119,37 @@ impl Document {
 
     /// Adds a member to the object at `path`, which is created if it is missing. It must not have
     /// the member.
-    pub fn insert(&mut self, path: &[&str], name: &str, value: &Fresh) -> Result<(), EditError> {
+    pub fn insert(&mut self, path: &[&str], name: &str, value: &NewValue) -> Result<(), EditError> {
         self.add(path, Some(name), value)
     }
 
     /// Adds an element to the list at `path`, at its end. The list and the objects around it are
     /// created if they are missing.
-    pub fn append(&mut self, path: &[&str], value: &Fresh) -> Result<(), EditError> {
+    pub fn append(&mut self, path: &[&str], value: &NewValue) -> Result<(), EditError> {
         self.add(path, None, value)
     }
 
     /// Adds a member, or an element if it has no name.
-    fn add(&mut self, path: &[&str], name: Option<&str>, value: &Fresh) -> Result<(), EditError> {
+    fn add(
+        &mut self,
+        path: &[&str],
+        name: Option<&str>,
+        value: &NewValue,
+    ) -> Result<(), EditError> {
         let names: Vec<_> = path.iter().copied().chain(name).collect();
         let whole = if name.is_some() {
             value.clone()
         } else {
             value.in_list()
         };
-        let Some(root) = Node::parse(&self.text)? else {
+        let Some(root) = TextNode::parse(&self.text)? else {
             let whole = whole.in_objects(&names);
             self.text = format!("{}{}", self.pretty(&whole, ""), self.newline);
             return Ok(());
         };
         let (mut node, mut found) = (&root, 0);
         while let Some(key) = path.get(found)
-            && let Some(next) = node.get(&Step::Key((*key).to_owned()))
+            && let Some(next) = node.get(&PathStep::Key((*key).to_owned()))
         {
             (node, found) = (next, found + 1);
         }
@@ -166,7 +171,7 @@ impl Document {
     }
 
     /// Inserts into a container that is there.
-    fn place(&mut self, container: &Node, fresh: &Fresh) {
+    fn place(&mut self, container: &TextNode, fresh: &NewValue) {
         let text = &self.text;
         let Some(last) = container.parts.last() else {
             let outer = line_indent(text, container.start);
@@ -203,7 +208,7 @@ impl Document {
     }
 
     /// Writes another value in the place of the one at `path`.
-    pub fn replace(&mut self, path: &[Step], value: &Fresh) -> Result<(), EditError> {
+    pub fn replace(&mut self, path: &[PathStep], value: &NewValue) -> Result<(), EditError> {
         let root = self.root()?;
         let node = self.find(&root, path)?;
         let (start, end) = (node.start, node.end);
@@ -217,9 +222,9 @@ impl Document {
     }
 
     /// Takes out the value at `path`, and the containers that were created for it.
-    pub fn remove(&mut self, path: &[Step]) -> Result<Left, EditError> {
+    pub fn remove(&mut self, path: &[PathStep]) -> Result<RemovalRest, EditError> {
         let Some((last, outer)) = path.split_last() else {
-            return Ok(Left::Nothing);
+            return Ok(RemovalRest::Nothing);
         };
         let mut root = self.root()?;
         let container = self.find(&root, outer)?;
@@ -263,19 +268,19 @@ impl Document {
         let whole = cut(from, upto);
         let part = cut(start, end);
         root.take_out(path);
-        let left = Node::parse(&whole).ok().flatten();
+        let left = TextNode::parse(&whole).ok().flatten();
         let is_right = left.is_some_and(|left| left.value() == root.value());
         // A comment at the end of the line before would swallow the next part.
         self.text = if is_right { whole } else { part };
-        Ok(Left::Something)
+        Ok(RemovalRest::Something)
     }
 
-    fn root(&self) -> Result<Node, EditError> {
-        let root = Node::parse(&self.text)?;
+    fn root(&self) -> Result<TextNode, EditError> {
+        let root = TextNode::parse(&self.text)?;
         root.ok_or_else(|| EditError::at(&self.text, 0, "it is empty".to_owned()))
     }
 
-    fn find<'n>(&self, root: &'n Node, path: &[Step]) -> Result<&'n Node, EditError> {
+    fn find<'n>(&self, root: &'n TextNode, path: &[PathStep]) -> Result<&'n TextNode, EditError> {
         path.iter().try_fold(root, |node, step| {
             node.get(step).ok_or_else(|| {
                 let problem = format!("{step:?} is not there any more");
@@ -286,7 +291,7 @@ impl Document {
 
     /// On several lines in the style of the document; the first one follows the text that is there
     /// already.
-    fn pretty(&self, fresh: &Fresh, indent: &str) -> String {
+    fn pretty(&self, fresh: &NewValue, indent: &str) -> String {
         let lines = fresh.pretty.lines().map(|line| {
             let rest = line.trim_start_matches(' ');
             format!("{}{rest}", self.unit.repeat((line.len() - rest.len()) / 2))

@@ -23,13 +23,13 @@ const ACCEPTED: ParseOptions = ParseOptions {
 
 /// A step from a value to one inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum PathStep {
     Key(String),
     Index(usize),
 }
 
 /// A value and its place in the text.
-pub(super) struct Node {
+pub(super) struct TextNode {
     pub start: usize,
     pub end: usize,
     pub kind: NodeKind,
@@ -48,10 +48,10 @@ pub(super) struct NodePart {
     pub start: usize,
     /// Empty in a list.
     name: String,
-    pub value: Node,
+    pub value: TextNode,
 }
 
-impl Node {
+impl TextNode {
     /// The root of `text`. `None` if there is nothing but space and comments.
     pub(super) fn parse(text: &str) -> Result<Option<Self>, EditError> {
         let parsed = parse_to_ast(text, &CollectOptions::default(), &ACCEPTED);
@@ -73,7 +73,7 @@ impl Node {
     }
 
     /// Takes out the part at `path`. The places of the others stay.
-    pub(super) fn take_out(&mut self, path: &[Step]) -> Option<()> {
+    pub(super) fn take_out(&mut self, path: &[PathStep]) -> Option<()> {
         let (first, rest) = path.split_first()?;
         let index = self.position(first)?;
         if rest.is_empty() {
@@ -83,16 +83,16 @@ impl Node {
         self.parts[index].value.take_out(rest)
     }
 
-    pub(super) fn get(&self, step: &Step) -> Option<&Self> {
+    pub(super) fn get(&self, step: &PathStep) -> Option<&Self> {
         self.position(step).map(|index| &self.parts[index].value)
     }
 
-    pub(super) fn position(&self, step: &Step) -> Option<usize> {
+    pub(super) fn position(&self, step: &PathStep) -> Option<usize> {
         match (&self.kind, step) {
-            (NodeKind::Object, Step::Key(key)) => {
+            (NodeKind::Object, PathStep::Key(key)) => {
                 self.parts.iter().position(|part| part.name == *key)
             }
-            (NodeKind::List, Step::Index(index)) => {
+            (NodeKind::List, PathStep::Index(index)) => {
                 Some(*index).filter(|index| *index < self.parts.len())
             }
             _ => None,
@@ -100,7 +100,7 @@ impl Node {
     }
 }
 
-fn convert(text: &str, value: ast::Value<'_>) -> Result<Node, EditError> {
+fn convert(text: &str, value: ast::Value<'_>) -> Result<TextNode, EditError> {
     let (start, end) = (value.start(), value.end());
     let mut parts: Vec<NodePart> = Vec::new();
     let kind = match value {
@@ -135,7 +135,7 @@ fn convert(text: &str, value: ast::Value<'_>) -> Result<Node, EditError> {
         ast::Value::BooleanLit(literal) => NodeKind::Other(literal.value.into()),
         ast::Value::NullKeyword(_) => NodeKind::Other(Value::Null),
     };
-    Ok(Node {
+    Ok(TextNode {
         start,
         end,
         kind,

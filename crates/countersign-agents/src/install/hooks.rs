@@ -10,7 +10,7 @@ use super::file::{self, FileChange, InstallRefusal};
 use super::places::InstallScope;
 use super::shell::{AGENT_SECONDS, HookInvocation, is_ours};
 use crate::edit::EditError;
-use crate::edit::json::{Document, Fresh, Left, Step};
+use crate::edit::json::{JsonDocument, NewValue, PathStep, RemovalRest};
 
 /// An installation, or its removal.
 pub struct InstallRequest {
@@ -109,11 +109,11 @@ pub struct FoundHook {
 }
 
 impl FoundHook {
-    fn steps(&self) -> Vec<Step> {
+    fn steps(&self) -> Vec<PathStep> {
         let mut steps = keys(&["hooks", &self.event]);
-        steps.push(Step::Index(self.index));
+        steps.push(PathStep::Index(self.index));
         if let Some(inner) = self.inner {
-            steps.extend([Step::Key("hooks".to_owned()), Step::Index(inner)]);
+            steps.extend([PathStep::Key("hooks".to_owned()), PathStep::Index(inner)]);
         }
         steps
     }
@@ -123,9 +123,9 @@ impl FoundHook {
     }
 }
 
-fn keys(names: &[&str]) -> Vec<Step> {
+fn keys(names: &[&str]) -> Vec<PathStep> {
     let names = names.iter().map(|name| (*name).to_owned());
-    names.map(Step::Key).collect()
+    names.map(PathStep::Key).collect()
 }
 
 impl RequiredSetting {
@@ -141,12 +141,12 @@ impl RequiredSetting {
         object.get(self.name)
     }
 
-    fn steps(&self) -> Vec<Step> {
+    fn steps(&self) -> Vec<PathStep> {
         keys(&[self.path, &[self.name]].concat())
     }
 
-    fn set(&self, document: &mut Document) -> Result<(), EditError> {
-        let fresh = Fresh::of(&self.value())?;
+    fn set(&self, document: &mut JsonDocument) -> Result<(), EditError> {
+        let fresh = NewValue::of(&self.value())?;
         match self.found(&document.value()?) {
             Some(_) if self.need == SettingNeed::One => Ok(()),
             Some(found) if *found == self.value() => Ok(()),
@@ -156,12 +156,12 @@ impl RequiredSetting {
     }
 
     /// It makes sense only with hooks, so it goes with the last one.
-    fn unset(&self, document: &mut Document) -> Result<Left, EditError> {
+    fn unset(&self, document: &mut JsonDocument) -> Result<RemovalRest, EditError> {
         let settings = document.value()?;
         let hooks = settings["hooks"].as_object();
         let has_hooks = hooks.is_some_and(|hooks| !hooks.is_empty());
         if has_hooks || self.found(&settings) != Some(&self.value()) {
-            return Ok(Left::Something);
+            return Ok(RemovalRest::Something);
         }
         document.remove(&self.steps())
     }
@@ -216,7 +216,7 @@ impl HookForm {
         let setting = self.setting.as_ref();
         let setting = setting.filter(|it| is_managed || it.need != SettingNeed::TrueIfManaged);
         let edit = || {
-            let mut document = Document::parse(before.as_deref().unwrap_or_default())?;
+            let mut document = JsonDocument::parse(before.as_deref().unwrap_or_default())?;
             if !request.remove {
                 if let Some(setting) = setting {
                     setting.set(&mut document)?;
@@ -228,14 +228,14 @@ impl HookForm {
             if found.is_empty() {
                 return Ok(before.clone());
             }
-            let mut left = Left::Something;
+            let mut left = RemovalRest::Something;
             for found in found.into_iter().rev() {
                 left = document.remove(&found.steps())?;
             }
-            if let (Left::Something, Some(setting)) = (&left, setting) {
+            if let (RemovalRest::Something, Some(setting)) = (&left, setting) {
                 left = setting.unset(&mut document)?;
             }
-            Ok((left == Left::Something).then(|| document.text()))
+            Ok((left == RemovalRest::Something).then(|| document.text()))
         };
         let after = edit().map_err(|error: EditError| {
             let message = format!("{}, {error}; nothing was changed", path.display());
@@ -277,7 +277,7 @@ impl HookForm {
     }
 
     /// Makes our entries these, and no others.
-    fn install(&self, document: &mut Document, entries: &[HookEntry]) -> Result<(), EditError> {
+    fn install(&self, document: &mut JsonDocument, entries: &[HookEntry]) -> Result<(), EditError> {
         let mut kept = Vec::new();
         let settings = document.value()?;
         let found = self.find(&settings);
@@ -289,7 +289,7 @@ impl HookForm {
             let same = ours.clone().find(|it| *it.element(&settings) == wanted);
             let place = same.or(ours.next());
             if let (None, Some(place)) = (same, place) {
-                document.replace(&place.steps(), &Fresh::of(&element)?)?;
+                document.replace(&place.steps(), &NewValue::of(&element)?)?;
             }
             kept.push(place);
         }
@@ -301,7 +301,7 @@ impl HookForm {
         }
         for (entry, place) in entries.iter().zip(&kept) {
             if place.is_none() {
-                let fresh = Fresh::of(&self.element(entry))?;
+                let fresh = NewValue::of(&self.element(entry))?;
                 document.append(&["hooks", entry.event], &fresh)?;
             }
         }

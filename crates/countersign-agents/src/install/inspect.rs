@@ -10,7 +10,7 @@ use super::file;
 use super::hooks::{BlockMember, FoundHook, HookForm};
 use super::places::InstallScope;
 use super::shell::{AGENT_SECONDS, command_of, program_of, timeout_of};
-use crate::edit::json::Document;
+use crate::edit::json::JsonDocument;
 
 /// Larger ones overflow in Node.js, and the hook is given up at once.
 const LARGEST_MILLISECONDS: f64 = 2_147_483_647.0;
@@ -56,7 +56,7 @@ impl AgentConfiguration {
 
 /// JSON with comments and trailing commas.
 pub fn json(text: &str) -> Result<Value, String> {
-    let document = Document::parse(text).and_then(|document| document.value());
+    let document = JsonDocument::parse(text).and_then(|document| document.value());
     document.map_err(|error| error.to_string())
 }
 

@@ -28,13 +28,13 @@ fn read(json: &str) -> Value {
     serde_json::from_str(json).unwrap_or_default()
 }
 
-pub struct Documents {
+pub struct RenderedDocuments {
     pub hour: Timestamp,
     pub openapi: Bytes,
     pub asyncapi: Bytes,
 }
 
-impl Documents {
+impl RenderedDocuments {
     /// The documents of a node, with examples that it accepts for the next hour.
     pub fn new(config: &Config, names: &CodeNames, hour: Timestamp) -> Self {
         let mut values = values(config, names, hour);

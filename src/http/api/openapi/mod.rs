@@ -12,7 +12,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use time::Duration;
 
-use self::document::Documents;
+use self::document::RenderedDocuments;
 use self::response::{DOCS, LANDING, respond, respond_page};
 use super::auth::AdmittedAddress;
 use super::error::HttpRefusal;
@@ -22,10 +22,10 @@ use crate::protocol::timestamp::Timestamp;
 
 /// The documents that a node made last. The lock is never held across an await.
 #[derive(Clone, Default)]
-pub struct Cache(Arc<Mutex<Option<Arc<Documents>>>>);
+pub struct DocumentCache(Arc<Mutex<Option<Arc<RenderedDocuments>>>>);
 
-impl Cache {
-    fn current(&self, node: &AppState) -> Arc<Documents> {
+impl DocumentCache {
+    fn current(&self, node: &AppState) -> Arc<RenderedDocuments> {
         let now = node.context.clock.now().inner();
         let into_the_hour = Duration::seconds(now.unix_timestamp().rem_euclid(3_600));
         let hour = (now - into_the_hour).replace_nanosecond(0).unwrap_or(now);
@@ -34,31 +34,34 @@ impl Cache {
         if let Some(made) = made.as_ref().filter(|made| made.hour == hour) {
             return made.clone();
         }
-        let new = Documents::new(&node.context.config, &node.context.names, hour);
+        let new = RenderedDocuments::new(&node.context.config, &node.context.names, hour);
         made.insert(Arc::new(new)).clone()
     }
 }
 
 /// The documents, for a caller within the rate of its address: they need no credential.
-pub struct Current(Arc<Documents>);
+pub struct CurrentDocuments(Arc<RenderedDocuments>);
 
-impl FromRequestParts<AppState> for Current {
+impl FromRequestParts<AppState> for CurrentDocuments {
     type Rejection = HttpRefusal;
 
     async fn from_request_parts(parts: &mut Parts, node: &AppState) -> Result<Self, HttpRefusal> {
         AdmittedAddress::from_request_parts(parts, node).await?;
-        let cache = parts.extensions.get::<Cache>().ok_or(Error::Internal)?;
+        let cache = parts
+            .extensions
+            .get::<DocumentCache>()
+            .ok_or(Error::Internal)?;
         Ok(Self(cache.current(node)))
     }
 }
 
 /// `GET /openapi.json`.
-pub async fn openapi(Current(made): Current) -> Response {
+pub async fn openapi(CurrentDocuments(made): CurrentDocuments) -> Response {
     respond("application/json", made.openapi.clone())
 }
 
 /// `GET /asyncapi.json`.
-pub async fn asyncapi(Current(made): Current) -> Response {
+pub async fn asyncapi(CurrentDocuments(made): CurrentDocuments) -> Response {
     respond("application/json", made.asyncapi.clone())
 }
 
