@@ -1,5 +1,5 @@
 //! Configuration: defaults, then a file, then the environment, then flags. Unknown keys are errors,
-//! secrets are redacted. Every limit of the protocol is a key here.
+//! secrets are redacted.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,6 +14,7 @@ mod section;
 mod auth;
 mod environment;
 mod error;
+mod limits;
 mod load;
 mod notifications;
 mod oidc;
@@ -25,6 +26,7 @@ mod tls;
 
 pub use self::auth::Auth;
 pub use self::error::ConfigError;
+pub use self::limits::{Limits, Rates};
 pub use self::notifications::{MAX_RETRY_SECONDS, Notifications};
 pub use self::oidc::Oidc;
 pub use self::page::Page;
@@ -47,13 +49,9 @@ section! {
         /// than clients keep idle connections, so that the client closes first.
         idle_timeout_seconds: u64 = 100,
         body_timeout_seconds: u64 = 30,
-        /// How long a client may read nothing of what is written to it.
-        write_timeout_seconds: u64 = 30,
         /// Bytes a second that a client must send of a body and read of an answer, beside pauses of
         /// 10 s and `write_timeout_seconds`; 0 for any number.
         min_bytes_per_second: u64 = 8 << 10,
-        /// How long a client may take to read one answer whole.
-        answer_timeout_seconds: u64 = 300,
         max_connections: usize = 25_000,
         /// Most connections at once from one address, or one /64 of IPv6; 0 for 256 where the node
         /// terminates TLS, and no limit elsewhere, where every connection is a proxy's.
@@ -64,6 +62,12 @@ section! {
         lame_duck_ms: u64 = 2_000,
         /// How long a stopping node may take to finish its work.
         drain_seconds: u64 = 20,
+    }
+    constants {
+        /// How long a client may read nothing of what is written to it.
+        write_timeout_seconds: u64 = 30,
+        /// How long a client may take to read one answer whole.
+        answer_timeout_seconds: u64 = 300,
     }
 }
 
@@ -84,14 +88,7 @@ section! {
         listen_url: Secret = Secret::default(),
         listen_url_file: Option<PathBuf> = None,
         pool_size: usize = 16,
-        /// Most connections for health, sweeps and administration.
-        background_pool_size: usize = 4,
-        /// How long a request waits for a connection before 503.
-        acquire_timeout_ms: u64 = 2_000,
         statement_timeout_ms: u64 = 5_000,
-        lock_timeout_ms: u64 = 2_000,
-        /// How long a connection is used, give or take a fifth.
-        connection_max_age_seconds: u64 = 1_800,
         statement_cache: usize = 100,
         /// Whether to set the timeouts on connect; false behind `PgBouncer`, where `alter role …
         /// set` does it.
@@ -99,6 +96,15 @@ section! {
         /// Whether to set the tenants of each call for row-level security; for a role that does not
         /// own the tables.
         row_security: bool = false,
+    }
+    constants {
+        /// Most connections for health, sweeps and administration.
+        background_pool_size: usize = 4,
+        /// How long a request waits for a connection before 503.
+        acquire_timeout_ms: u64 = 2_000,
+        lock_timeout_ms: u64 = 2_000,
+        /// How long a connection is used, give or take a fifth.
+        connection_max_age_seconds: u64 = 1_800,
     }
 }
 
@@ -149,102 +155,32 @@ section! {
 }
 
 section! {
-    /// `[limits]`: sizes, pages, waits.
-    Limits {
-        artifact_bytes: usize = 2 << 20,
-        prompt_bytes: usize = 256 << 10,
-        snapshot_bytes: usize = 5 << 20,
-        /// Bytes that a submission may contain besides its payload.
-        envelope_bytes: usize = 64 << 10,
-        body_bytes: usize = 256 << 10,
-        /// Memory for bodies and messages being read or processed, and for responses and pages of
-        /// channels being sent, in total; each tenant and identity has a share of it. Beyond it
-        /// they wait, then get 503, or 1013 over a WebSocket.
-        body_memory_bytes: usize = 256 << 20,
-        pending_per_approver: u32 = 10_000,
-        /// Most approvers that one submission may ask.
-        approvers_per_exchange: u32 = 200,
-        waits_per_identity: usize = 1_000,
-        /// Most channels of one identity on a node; the oldest is closed.
-        channels_per_identity: usize = 50,
-        channels_per_node: usize = 20_000,
-        channels_per_tenant: usize = 15_000,
-        /// How far a client's clock may be ahead of ours.
-        clock_skew_seconds: u64 = 60,
-        /// Wait, when none is asked for.
-        wait_default_seconds: u64 = 30,
-        wait_max_seconds: u64 = 60,
-        /// Items on a page, when no limit is asked for.
-        page_default: u32 = 50,
-        page_max: u32 = 200,
-        /// Payload bytes after which a page ends.
-        page_bytes: u32 = 8 << 20,
-    }
-}
-
-impl Limits {
-    /// The largest answer: a page, which ends with the item that exceeds its limit, or a snapshot.
-    pub fn largest_answer(&self) -> usize {
-        let page = usize::try_from(self.page_bytes).unwrap_or(usize::MAX);
-        let page = page.saturating_add(self.artifact_bytes);
-        page.max(self.snapshot_bytes)
-            .saturating_add(self.envelope_bytes)
-    }
-
-    /// How much of an approver's inbox one enforcer may fill: a flood leaves room for others.
-    pub fn pending_per_enforcer(&self) -> u32 {
-        (self.pending_per_approver / 10).max(1)
-    }
-}
-
-section! {
-    /// `[rates]`: calls per second that a node accepts from one caller: per credential and the id
-    /// it acts as.
-    Rates {
-        enabled: bool = true,
-        /// Artifacts, prompts, session events and new pairings.
-        submissions: u32 = 50,
-        submissions_burst: u32 = 100,
-        /// Decisions, withdrawals, refreshes, removals, pairings completed or revoked,
-        /// administration.
-        decisions: u32 = 50,
-        decisions_burst: u32 = 100,
-        acks: u32 = 200,
-        acks_burst: u32 = 400,
-        reads: u32 = 200,
-        reads_burst: u32 = 400,
-        connects: u32 = 5,
-        connects_burst: u32 = 20,
-        /// All calls from one address, before authentication.
-        address: u32 = 100,
-        address_burst: u32 = 200,
-        /// Tokens from one address that the authorization server refuses.
-        refused_tokens: u32 = 10,
-        refused_tokens_burst: u32 = 50,
-        /// KiB of bodies and messages larger than 64 KiB, per credential.
-        body_kib: u32 = 16 << 10,
-        body_kib_burst: u32 = 128 << 10,
-    }
-}
-
-section! {
     /// `[push]`: channels.
     Push {
         ping_seconds: u64 = 30,
         /// How long a WebSocket may be silent.
         idle_seconds: u64 = 120,
         sse_ping_seconds: u64 = 15,
-        /// How long a client may take to accept one message before its channel is closed. It
-        /// catches up after it reconnects.
-        send_timeout_seconds: u64 = 10,
         /// First delay before an unacknowledged message is sent again; it doubles.
         reoffer_seconds: u64 = 10,
-        reoffer_max_seconds: u64 = 300,
-        /// How long channels stay open while the node does not reach the database.
-        outage_seconds: u64 = 300,
         /// Over how long the closing of all channels is spread, when the node drains or
         /// `outage_seconds` are over.
         drain_spread_ms: u64 = 2_000,
+    }
+    constants {
+        /// How long a client may take to accept one message before its channel is closed. It
+        /// catches up after it reconnects.
+        send_timeout_seconds: u64 = 10,
+        reoffer_max_seconds: u64 = 300,
+        /// How long channels stay open while the node does not reach the database.
+        outage_seconds: u64 = 300,
+    }
+}
+
+impl Push {
+    /// Longest delay before an unacknowledged message is sent again.
+    pub fn longest_reoffer(&self) -> u64 {
+        self.reoffer_max_seconds.max(self.reoffer_seconds)
     }
 }
 
@@ -261,6 +197,8 @@ section! {
     /// `[wake]`: how nodes wake each other.
     Wake {
         mode: WakeMode = WakeMode::Notify,
+    }
+    constants {
         /// How often the fallback polls while notifications arrive.
         sweep_ms: u64 = 5_000,
         /// How often it polls while they do not, or in mode `poll`.
@@ -281,16 +219,18 @@ section! {
         audit_seconds: u64 = 400 * 24 * 3_600,
         /// Pairings after they were revoked, and routing tokens after they were replaced.
         pairing_seconds: u64 = 400 * 24 * 3_600,
-        /// Invitations after they expired, used or not.
-        invitation_seconds: u64 = 30 * 24 * 3_600,
+        /// The share of the time that deleting may take.
+        share_percent: u32 = 10,
         /// Nonces of decisions: one that is forgotten could be used again.
         nonce_seconds: u64 = 400 * 24 * 3_600,
         /// Artifacts of finished exchanges and snapshots of ended sessions, if shorter; 0 keeps
         /// them as long as the row.
         scrub_seconds: u64 = 0,
+    }
+    constants {
         every_seconds: u64 = 600,
-        /// The share of the time that deleting may take.
-        share_percent: u32 = 10,
+        /// Invitations after they expired, used or not.
+        invitation_seconds: u64 = 30 * 24 * 3_600,
     }
 }
 
@@ -322,8 +262,10 @@ section! {
 }
 
 section! {
-    /// `[presence]`: which enforcers are online.
+    /// Which enforcers are online.
     Presence {
+    }
+    constants {
         /// How often a node records the calls it has served.
         write_seconds: u64 = 15,
         /// Most enforcers in a list: the most recently seen.
@@ -373,6 +315,8 @@ pub struct Config {
     pub retention: Retention,
     pub security: Security,
     pub pairing: Pairing,
+    /// It has no keys.
+    #[serde(skip)]
     pub presence: Presence,
     pub platform: Platform,
     pub page: Page,
@@ -383,6 +327,23 @@ pub struct Config {
 }
 
 impl Config {
+    /// The constants of each section that has any, for documents.
+    pub fn constants(&self) -> serde_json::Value {
+        serde_json::json!({
+            "server": self.server.constants(),
+            "tls": self.tls.constants(),
+            "database": self.database.constants(),
+            "limits": self.limits.constants(),
+            "rates": self.rates.constants(),
+            "push": self.push.constants(),
+            "wake": self.wake.constants(),
+            "retention": self.retention.constants(),
+            "presence": self.presence.constants(),
+            "notifications": self.notifications.constants(),
+            "auth": self.auth.constants(),
+        })
+    }
+
     /// Where a client on this machine reaches the node.
     pub fn local_url(&self) -> String {
         let scheme = match self.tls.mode {

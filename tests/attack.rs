@@ -137,11 +137,7 @@ async fn half_open_connections_hold_nobody_up_and_are_let_go() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flood_from_one_principal_is_throttled_and_the_others_do_not_notice() {
     let cluster = Cluster::start(1).await;
-    let settings = [
-        ("RATES__ENABLED", "true"),
-        ("RATES__SUBMISSIONS", "20"),
-        ("RATES__SUBMISSIONS_BURST", "40"),
-    ];
+    let settings = [("RATES__ENABLED", "true"), ("RATES__SUBMISSIONS", "20")];
     let fleet = Fleet::start_with(&cluster.database.url, 1, &settings);
     let (enforcer, approver) = honest(&cluster, &fleet).await;
     let flooder = cluster.enforcer("flood-bot").await;
@@ -178,7 +174,7 @@ async fn a_flood_from_one_principal_is_throttled_and_the_others_do_not_notice() 
         "a flood: {taken} taken, {refused} refused, {grown} KiB; {count} exchanges beside it, the slowest in {slowest:?}"
     );
     // The burst, and twenty a second.
-    assert!(taken <= 40 + 20 * 8, "{taken}");
+    assert!(taken <= 100 + 20 * 8, "{taken}");
     assert!(refused > 0 && count > 0);
     assert!(grown < 128 << 10, "{grown} KiB");
 }

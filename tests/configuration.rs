@@ -125,6 +125,22 @@ fn the_reference_has_every_key_with_its_variable_and_true_default_and_no_other()
 }
 
 #[test]
+fn the_reference_has_every_constant_with_its_true_value_and_no_key_sets_one() {
+    let mut rest = BTreeMap::new();
+    collect("", Config::default().constants(), &mut rest);
+    let (_, table) = REFERENCE.split_once("## Constants").unwrap();
+    let (table, _) = table.split_once("\n## ").unwrap();
+    for row in table.lines().filter_map(|line| line.strip_prefix("| `")) {
+        let (name, row) = row.split_once("` | ").unwrap();
+        let (said, _) = row.split_once(" | ").unwrap();
+        assert_eq!(Some(default(said)), rest.remove(name), "{name}");
+        assert!(!keys().contains_key(name), "{name} is a key");
+    }
+    assert!(rest.is_empty(), "not in the reference: {rest:?}");
+    assert!(keys().len() <= 120, "{} keys", keys().len());
+}
+
+#[test]
 fn every_secret_can_stand_in_a_file_and_nothing_is_guessed() {
     let directory = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
@@ -225,7 +241,7 @@ fn a_misspelt_key_in_the_file_refuses_to_start_and_the_nearest_is_named() {
             "server.listne",
             "server.listen",
         ),
-        ("[wake]\npoll = 3\n", "wake.poll", "wake.poll_ms"),
+        ("[push]\nping = 3\n", "push.ping", "push.ping_seconds"),
         ("[servre]\nlisten = '127.0.0.1:0'\n", "servre", "server"),
     ] {
         std::fs::write(&file, text).unwrap();

@@ -107,58 +107,31 @@ impl Config {
         let limits = &self.limits;
         if limits.body_memory_bytes < limits.largest_answer() {
             let problem = format!(
-                "must be at least {}: limits.page_bytes, limits.artifact_bytes and limits.envelope_bytes together, \
+                "must be at least {}: limits.page_bytes, limits.artifact_bytes and 64 KiB together, \
                  or one snapshot",
                 limits.largest_answer()
             );
             return Err(ConfigError::invalid("limits.body_memory_bytes", problem));
         }
+        require(limits.page_max > 0, "limits.page_max", "must be at least 1")?;
         require(
-            self.server.answer_timeout_seconds > 0,
-            "server.answer_timeout_seconds",
+            limits.wait_max_seconds > 0,
+            "limits.wait_max_seconds",
             "must be at least 1",
-        )?;
-        require(
-            limits.approvers_per_exchange > 0,
-            "limits.approvers_per_exchange",
-            "must be at least 1",
-        )?;
-        require(
-            (1..=limits.page_max).contains(&limits.page_default),
-            "limits.page_default",
-            "must lie between 1 and limits.page_max",
-        )?;
-        require(
-            (1..=limits.wait_max_seconds).contains(&limits.wait_default_seconds),
-            "limits.wait_default_seconds",
-            "must lie between 1 and limits.wait_max_seconds",
-        )?;
-        require(
-            self.wake.poll_ms > 0 && self.wake.canary_ms > 0,
-            "wake.poll_ms",
-            "this and wake.canary_ms must be at least 1",
         )?;
         let database = &self.database;
         require(
-            database.pool_size > 0 && database.background_pool_size > 0,
+            database.pool_size > 0,
             "database.pool_size",
-            "this and database.background_pool_size must be at least 1",
+            "must be at least 1",
         )?;
         // PostgreSQL takes 0 for no limit, but a node that waits without one stands still when the
         // server falls silent.
-        for (value, key) in [
-            (database.acquire_timeout_ms, "database.acquire_timeout_ms"),
-            (
-                database.statement_timeout_ms,
-                "database.statement_timeout_ms",
-            ),
-            (
-                database.connection_max_age_seconds,
-                "database.connection_max_age_seconds",
-            ),
-        ] {
-            require(value > 0, key, "must be at least 1")?;
-        }
+        require(
+            database.statement_timeout_ms > 0,
+            "database.statement_timeout_ms",
+            "must be at least 1",
+        )?;
         // With 0, sqlx would still prepare named statements and never close them.
         require(
             database.statement_cache > 0,
@@ -186,11 +159,6 @@ impl Config {
             self.pairing.guesses_per_principal > 0 && self.pairing.guesses_per_tenant > 0,
             "pairing.guesses_per_principal",
             "this and pairing.guesses_per_tenant must be at least 1",
-        )?;
-        require(
-            (1..=30).contains(&self.presence.write_seconds),
-            "presence.write_seconds",
-            "must lie between 1 and 30",
         )?;
         require_length("platform.operator_key", &self.platform.operator_key)?;
         self.page.validate()?;

@@ -44,8 +44,6 @@ section! {
         /// Their revocation lists, in PEM.
         client_crl_file: Option<PathBuf> = None,
         client_auth: ClientAuth = ClientAuth::None,
-        reload_seconds: u64 = 10,
-        handshake_timeout_seconds: u64 = 10,
         /// The networks of the trusted proxies, for `upstream`.
         #[serde(deserialize_with = "networks")]
         proxies: Vec<IpNet> = Vec::new(),
@@ -55,6 +53,10 @@ section! {
         proxy_secret_file: Option<PathBuf> = None,
         /// The header in which they pass the client's certificate on; none if empty.
         client_cert_header: String = String::new(),
+    }
+    constants {
+        reload_seconds: u64 = 10,
+        handshake_timeout_seconds: u64 = 10,
     }
 }
 
@@ -105,12 +107,6 @@ impl Tls {
                 "tls.client_crl_file",
                 "has no effect with tls.mode = \"upstream\": the proxy verifies client certificates, so give the list to the proxy",
             ),
-            TlsMode::On if self.reload_seconds == 0 || self.handshake_timeout_seconds == 0 => {
-                invalid(
-                    "tls.reload_seconds",
-                    "this and tls.handshake_timeout_seconds must be at least 1",
-                )
-            }
             TlsMode::Upstream if self.proxies.is_empty() => invalid(
                 "tls.proxies",
                 "is empty; tls.mode = \"upstream\" needs the proxies' addresses or networks, such as [\"10.0.0.7\"]",

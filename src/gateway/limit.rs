@@ -77,7 +77,8 @@ impl RateClass {
         };
         RateLimit {
             per_second: if rates.enabled { per_second } else { 0 },
-            burst: burst.max(1),
+            // A second's worth, at least.
+            burst: burst.max(per_second).max(1),
         }
     }
 }

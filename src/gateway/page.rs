@@ -61,7 +61,7 @@ impl GatewayContext {
     pub fn page_limit(&self, request: &PageRequest) -> Result<i64> {
         let limits = &self.config.limits;
         match request.limit.as_deref() {
-            None => Ok(i64::from(limits.page_default)),
+            None => Ok(i64::from(limits.default_page())),
             Some(text) => Ok(at_least_one("limit", text)?.min(i64::from(limits.page_max))),
         }
     }
@@ -70,7 +70,7 @@ impl GatewayContext {
     pub fn time_limit(&self, requested: Option<&str>) -> Result<Duration> {
         let limits = &self.config.limits;
         let seconds = match requested {
-            None => limits.wait_default_seconds,
+            None => limits.default_wait(),
             Some(text) => {
                 let seconds = at_least_one("timeout", text)?;
                 u64::try_from(seconds)

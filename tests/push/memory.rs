@@ -40,7 +40,6 @@ async fn a_channel_that_has_carried_something_large_is_as_small_as_before() {
             .env("COUNTERSIGN_DATABASE__POOL_SIZE", "2")
             // Nobody acknowledges: what is offered again is held for those who do not read it.
             .env("COUNTERSIGN_PUSH__REOFFER_SECONDS", "600")
-            .env("COUNTERSIGN_PUSH__REOFFER_MAX_SECONDS", "600")
             .env("COUNTERSIGN_SECURITY__CLUSTER_SECRET", CLUSTER_SECRET),
     );
     let url = node.await_file(&ready);

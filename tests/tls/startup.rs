@@ -79,7 +79,6 @@ async fn a_node_refuses_to_start_and_says_what_to_set() {
             "tls.client_ca_file: is not set",
         ),
         (broken_authority, "tls.client_ca_file: cannot be used"),
-        (and(&[("reload_seconds", "0")]), "tls.reload_seconds"),
         (and(&[("client_auth", "perhaps")]), "perhaps"),
         (vec![("mode", "upstream")], "tls.proxies: is empty"),
         (

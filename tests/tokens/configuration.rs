@@ -108,14 +108,7 @@ fn what_is_configured_by_halves_or_could_be_mixed_up_refuses_to_start() {
             json!(i64::MAX),
             "jwt_max_lifetime_seconds",
         ),
-        (
-            &jwt,
-            "jwt_jwks_refresh_seconds",
-            json!(0),
-            "jwt_jwks_refresh_seconds",
-        ),
         (&jwt, "jwt_tenant_claim", json!(""), "jwt_tenant_claim"),
-        (&jwt, "jwt_max_bytes", json!(1 << 20), "jwt_max_bytes"),
         (&json!({}), "jwt_secret", json!(SECRET), "jwt_issuer"),
         (&opaque, "introspection_url", json!(""), "introspection_url"),
         (
@@ -141,18 +134,6 @@ fn what_is_configured_by_halves_or_could_be_mixed_up_refuses_to_start() {
             "introspection_cache_seconds",
             json!(61),
             "introspection_cache_seconds",
-        ),
-        (
-            &opaque,
-            "introspection_cache_entries",
-            json!(0),
-            "introspection_cache_entries",
-        ),
-        (
-            &opaque,
-            "introspection_timeout_ms",
-            json!(0),
-            "introspection_timeout_ms",
         ),
         (
             &jwt,

@@ -86,7 +86,7 @@ impl InboxScan {
             due: BTreeSet::new(),
             scan_all_at: Instant::now() + jitter(FULL_SCAN_INTERVAL),
             first_pause: Duration::from_secs(push.reoffer_seconds),
-            longest_pause: Duration::from_secs(push.reoffer_max_seconds),
+            longest_pause: Duration::from_secs(push.longest_reoffer()),
         }
     }
 

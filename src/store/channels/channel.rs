@@ -77,7 +77,7 @@ impl ChannelStore {
             clock: clock(),
             reoffer: (
                 as_seconds(push.reoffer_seconds),
-                as_seconds(push.reoffer_max_seconds),
+                as_seconds(push.longest_reoffer()),
             ),
         };
         Self {

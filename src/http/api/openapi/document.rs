@@ -3,6 +3,7 @@
 use std::sync::LazyLock;
 
 use axum::body::Bytes;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use time::Duration;
 
@@ -69,7 +70,9 @@ fn values(config: &Config, names: &CodeNames, hour: Timestamp) -> Value {
         "media_type": names.media_type, "error_prefix": names.error_prefix,
         "requested_actions": names.requested_actions, "prompt_extension": names.prompt,
         "server": { "gateway_id": config.server.gateway_id },
-        "limits": limits, "push": config.push,
+        "limits": with_constants(limits, limits.constants()), "push": with_constants(&config.push, config.push.constants()),
+        "page_default": limits.default_page(), "wait_default": limits.default_wait(),
+        "longest_reoffer": config.push.longest_reoffer(),
         "artifact_body_bytes": limits.artifact_bytes + limits.envelope_bytes,
         "prompt_body_bytes": limits.prompt_bytes + limits.envelope_bytes,
         "snapshot_body_bytes": limits.snapshot_bytes + limits.envelope_bytes,
@@ -82,6 +85,14 @@ fn values(config: &Config, names: &CodeNames, hour: Timestamp) -> Value {
         "pairing": { "required": config.pairing.required }, "pending_share": limits.pending_per_enforcer(),
         "page_version": page().version, "upstream_tls": config.tls.mode == TlsMode::Upstream,
     })
+}
+
+fn with_constants(section: &impl Serialize, constants: Value) -> Value {
+    let mut values = serde_json::to_value(section).unwrap_or_default();
+    if let (Some(values), Value::Object(constants)) = (values.as_object_mut(), constants) {
+        values.extend(constants);
+    }
+    values
 }
 
 /// The hashes of the examples that carry their own, by the example's name.
