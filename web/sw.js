@@ -64,9 +64,9 @@ async function networkFirst(request) {
 // locked screen may be seen by others.
 
 const NOTICES = {
-	waiting: "A request waits for your decision.",
+	waiting: "A request is waiting for your decision.",
 	test: "Notifications work on this device.",
-	changed: "Open this page once, so that it can go on telling you of requests.",
+	changed: "Open this page once to keep getting notifications.",
 };
 
 /** @param {keyof typeof NOTICES} type */

@@ -34,7 +34,7 @@ async fn a_prompt_reaches_the_agent_whose_session_is_shown() {
     page.sees(&session).await;
     page.fill("Message", "Use the <staging> database.").await;
     page.press("Send").await;
-    page.sees("Sent. The agent has not taken it yet.").await;
+    page.sees("Sent. The agent hasn’t picked it up yet.").await;
     let typed = event("UserPromptSubmit", json!({ "prompt": "Go on" }));
     let told = bot
         .begin_with(&["hook", "claude"], &typed)
@@ -53,7 +53,7 @@ async fn a_prompt_reaches_the_agent_whose_session_is_shown() {
     page.press("Unpair").await;
     page.sees("Unpair build machine?").await;
     page.press("Unpair").await;
-    page.sees("No agent is paired").await;
+    page.sees("No agents paired yet").await;
     let refused = bot.run(&["run", "--", "echo", "hello"]).await.expect(77);
     assert!(refused.err.contains("revoked"), "{}", refused.err);
     page.close().await;

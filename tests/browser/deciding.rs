@@ -23,7 +23,7 @@ async fn who_joins_and_pairs_by_links_decides_what_an_agent_does() {
     let ran = hello.end().await.expect(0);
     assert_eq!(ran.out, "hello\n");
     assert!(ran.err.contains("approved by alice"), "{}", ran.err);
-    page.sees("Confirmed by the agent’s machine: it was let through.")
+    page.sees("Confirmed by the agent’s machine: it was allowed.")
         .await;
 
     let patch = bot.begin_with(&["ask", "--type", "patch"], PATCH);
@@ -55,7 +55,7 @@ async fn requested_actions_are_the_buttons() {
     // The page's own word comes first, and a plain rejection is always possible.
     assert!(page.offers("Approve: To production").await);
     assert!(page.offers("Reject").await);
-    for other in ["Approve", "Approve for longer …"] {
+    for other in ["Approve", "Approve for longer…"] {
         assert!(!page.offers(other).await, "{other}");
     }
     page.press("Approve: To staging").await;
@@ -79,9 +79,9 @@ async fn an_approval_for_longer_is_used_without_asking_again() {
     let (_stage, bot, page) = BrowserStage::paired().await;
     let first = bot.begin(&["run", "--", "echo", "one"]);
     page.open_request("echo one").await;
-    page.press("Approve for longer …").await;
+    page.press("Approve for longer…").await;
     page.press("15 minutes").await;
-    page.press("Commands that begin alike").await;
+    page.press("Commands that begin the same way").await;
     // Only the program, whatever follows.
     page.press("echo").await;
     page.sees("Covers every plain command that begins with echo, for 15 minutes")

@@ -22,7 +22,9 @@ async fn a_second_device_is_added_sees_what_the_first_decides_and_is_revoked() {
     second
         .join(&stage.invitation("approver", "alice").await, "laptop")
         .await;
-    second.sees("You have a device already.").await;
+    second
+        .sees("Open this link on a device you already use")
+        .await;
     let id = second
         .run("return document.querySelector('.enrol code').innerText")
         .await;
@@ -37,7 +39,7 @@ async fn a_second_device_is_added_sees_what_the_first_decides_and_is_revoked() {
     assert_eq!(compared, serde_json::json!(["laptop", id]));
     first.press("Yes, add it").await;
     first.sees("laptop was added").await;
-    second.sees("This device is in force now").await;
+    second.sees("This device is ready").await;
 
     // It knows the agent without having been paired with it, and the agent knows it.
     let checked = bot.run(&["doctor"]).await;
@@ -55,7 +57,7 @@ async fn a_second_device_is_added_sees_what_the_first_decides_and_is_revoked() {
     // Revoked: it says so, and opens nothing any more.
     first.open("#/devices").await;
     first.press("Revoke laptop").await;
-    first.sees("This is for ever.").await;
+    first.sees("This can’t be undone.").await;
     first.press("Revoke").await;
     first.sees("1 former device").await;
     let checked = bot.run(&["doctor"]).await;
@@ -65,10 +67,10 @@ async fn a_second_device_is_added_sees_what_the_first_decides_and_is_revoked() {
     second.open("#/inbox").await;
     second.run("location.reload()").await;
     second
-        .sees("This device was revoked, so it cannot decide.")
+        .sees("This device was revoked, so it can’t decide.")
         .await;
-    second.choose("This request cannot be approved").await;
-    second.sees("It is not encrypted for this device.").await;
+    second.choose("This request can’t be approved").await;
+    second.sees("It isn’t encrypted for this device.").await;
     assert!(!second.offers("Approve").await);
     first.open_request("echo alone").await;
     first.approve().await;

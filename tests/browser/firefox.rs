@@ -41,7 +41,7 @@ async fn firefox_joins_pairs_approves_and_rejects() {
     page.open_request("echo hello").await;
     page.approve().await;
     assert_eq!(running.end().await.expect(0).out, "hello\n");
-    page.sees("Confirmed by the agent’s machine: it was let through.")
+    page.sees("Confirmed by the agent’s machine: it was allowed.")
         .await;
 
     let asked = bot.begin_with(&["ask", "--type", "patch"], PATCH);
@@ -181,12 +181,11 @@ async fn firefox_is_told_that_a_request_waits() {
     let bot = stage.pair(&page).await;
     page.open("#/settings").await;
     page.press("Turn on").await;
-    page.sees("This device tells you when a request waits")
-        .await;
+    page.sees("You’ll get a notification on this device").await;
 
     let running = bot.begin(&["run", "--", "echo", "hello"]);
     let shown = page.until("a notification", super::notified::SHOWN).await;
-    assert_eq!(shown[0]["body"], "A request waits for your decision.");
+    assert_eq!(shown[0]["body"], "A request is waiting for your decision.");
     page.open_request("echo hello").await;
     page.approve().await;
     running.end().await.expect(0);

@@ -66,7 +66,7 @@ async fn keys_stay_inside_and_logging_out_removes_everything() {
         "dark"
     );
     page.press("Log out").await;
-    page.sees("Log out on this browser?").await;
+    page.sees("Log out of this browser?").await;
     page.press("Log out").await;
     page.sees("Decide what your agents may do").await;
     let nothing =

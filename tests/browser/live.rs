@@ -24,7 +24,7 @@ async fn what_is_withdrawn_or_expires_leaves() {
     page.open("#/inbox").await;
     page.sees("1 request waits").await;
     listed.interrupt();
-    page.sees("Nothing waits for you").await;
+    page.sees("You’re all caught up").await;
     for running in [shown, listed] {
         running.end().await.expect(130);
     }
@@ -34,7 +34,7 @@ async fn what_is_withdrawn_or_expires_leaves() {
     stage.cluster.pass(Duration::from_secs(11 * 60));
     page.ends_as("Expired").await;
     page.open("#/inbox").await;
-    page.sees("Nothing waits for you").await;
+    page.sees("You’re all caught up").await;
     late.end().await.expect(77);
     page.close().await;
 }
@@ -87,10 +87,10 @@ async fn a_node_that_is_killed_under_the_page_is_survived() {
     page.open_request("echo before").await;
     page.until("the page is kept", "return (await (await caches.open('countersign-page')).keys()).some(({ url }) => url.endsWith('/'))").await;
     fleet.kill(0);
-    page.sees("Offline. What you see may be out of date").await;
+    page.sees("Offline. This page may be out of date").await;
     // It opens all the same, with what this browser knows.
     page.run("location.reload()").await;
-    page.sees("Offline. What you see may be out of date").await;
+    page.sees("Offline. This page may be out of date").await;
     page.open("#/agents").await;
     page.sees("build machine").await;
     // The agent goes on at the other node meanwhile.

@@ -87,8 +87,7 @@ async fn a_device_is_told_that_a_request_waits_and_nothing_more() {
 
     page.open("#/settings").await;
     page.press("Turn on").await;
-    page.sees("This device tells you when a request waits")
-        .await;
+    page.sees("You’ll get a notification on this device").await;
     page.press("Send a test").await;
     let sent = receiver.awaited(ENDPOINT, 1).await;
     let test = subscribed.open(&sent[0].body);
@@ -98,7 +97,7 @@ async fn a_device_is_told_that_a_request_waits_and_nothing_more() {
     let sent = receiver.awaited(ENDPOINT, 2).await;
     let message = subscribed.open(&sent[1].body);
     assert!(!String::from_utf8_lossy(&message).contains("secret"));
-    deliver_until_shown(&page, &message, "A request waits for your decision.").await;
+    deliver_until_shown(&page, &message, "A request is waiting for your decision.").await;
 
     page.open_request("echo").await;
     page.approve().await;
@@ -107,7 +106,7 @@ async fn a_device_is_told_that_a_request_waits_and_nothing_more() {
     // Turned off, the push service hears no more.
     page.open("#/settings").await;
     page.press("Turn off").await;
-    page.sees("This device can tell you").await;
+    page.sees("Get a notification on this device").await;
     let admin = stage.cluster.admin().await;
     let listed = admin.get("/v1/approvers/alice/notifications").await;
     assert_eq!(listed.expect(200).json()["notifications"], json!([]));

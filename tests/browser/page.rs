@@ -205,7 +205,7 @@ impl Page {
     /// Joins by an invitation, as a device of this name.
     pub async fn join(&self, invitation: &str, name: &str) {
         self.open(invitation).await;
-        self.fill("Name of this device", name).await;
+        self.fill("Device name", name).await;
         self.press("Join").await;
     }
 

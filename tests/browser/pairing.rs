@@ -44,7 +44,7 @@ async fn a_typed_code_pairs_after_both_have_compared_the_digits() {
     let (mut terminal, shown, digits) = typed(&bot, &page).await;
     assert_eq!(shown, digits);
     terminal.types("no\n").await;
-    page.press("They differ").await;
+    page.press("They don’t match").await;
     page.sees("Not paired.").await;
     assert_eq!(terminal.end().await.code, 77);
     assert_eq!(
@@ -55,7 +55,7 @@ async fn a_typed_code_pairs_after_both_have_compared_the_digits() {
     let (mut terminal, shown, digits) = typed(&bot, &page).await;
     assert_eq!(shown, digits);
     terminal.types("yes\n").await;
-    page.press("They are the same").await;
+    page.press("They match").await;
     page.sees("Paired with").await;
     assert_eq!(terminal.end().await.code, 0);
     let hello = bot.begin(&["run", "--", "echo", "hello"]);

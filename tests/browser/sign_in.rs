@@ -54,7 +54,7 @@ async fn sign_in(page: &Page, provider: &OpenId, name: &str) {
     page.open("#/inbox").await;
     page.press(&format!("Sign in with {}", provider.host()))
         .await;
-    page.fill("Name of this device", name).await;
+    page.fill("Device name", name).await;
     page.press("Continue to sign in").await;
 }
 
@@ -88,14 +88,16 @@ async fn whoever_signs_in_has_a_device_that_pairs_and_approves() {
 
     // A further device needs the first one, even after a sign-in.
     sign_in(&second, &provider, "laptop").await;
-    second.sees("You have a device already.").await;
+    second
+        .sees("Open this link on a device you already use")
+        .await;
     let link = second
         .run("return document.querySelector('.copy-field input').value")
         .await;
     first.open(link.as_str().unwrap()).await;
     first.press("Yes, add it").await;
     first.sees("laptop was added").await;
-    second.sees("This device is in force now").await;
+    second.sees("This device is ready").await;
     // This reads the list of devices, which the enforcer would keep for a minute.
     let checked = bot.run(&["doctor"]).await;
     assert!(checked.out.contains("laptop"), "{checked:?}");
@@ -121,7 +123,7 @@ async fn tokens_are_renewed_by_one_tab_for_all_and_nobody_notices() {
         provider.desk().refreshed >= 3
     })
     .await;
-    assert!(!page.text().await.contains("Your sign-in has ended"));
+    assert!(!page.text().await.contains("Your sign-in has expired"));
     approves(&page, &bot, "later").await;
     {
         let desk = provider.desk();
@@ -142,7 +144,7 @@ async fn whoever_may_not_renew_signs_in_again_and_keeps_keys_and_pairings() {
     page.may_lose_gateway();
     provider.desk().refuses_refresh = true;
     page.open("#/inbox").await;
-    page.sees("Your sign-in has ended").await;
+    page.sees("Your sign-in has expired").await;
 
     // Nobody else takes over the device.
     provider.desk().person = "bob".into();
@@ -161,7 +163,7 @@ async fn whoever_may_not_renew_signs_in_again_and_keeps_keys_and_pairings() {
     }
     page.press("Try again").await;
     page.press("Sign in again").await;
-    page.sees("Nothing waits for you").await;
+    page.sees("You’re all caught up").await;
     approves(&page, &bot, "again").await;
     page.close().await;
 }
@@ -173,16 +175,16 @@ async fn an_answer_that_nobody_asked_for_is_refused_in_words() {
     let is_gone = "return location.search === '' && location.hash === '#/signin'";
     page.open(&format!("{}/?code=stolen&state=invented", stage.url()))
         .await;
-    page.sees("This sign-in was not begun in this tab").await;
+    page.sees("This sign-in wasn’t started in this tab").await;
     assert_eq!(page.run(is_gone).await, true);
     for (answer, said) in [
         (
             Answer::Altered("state", "invented"),
-            "This sign-in was not begun in this tab",
+            "This sign-in wasn’t started in this tab",
         ),
         (
             Answer::Altered("iss", "https://evil.example.com"),
-            "The answer came from another sign-in service",
+            "The answer came from a different sign-in service",
         ),
         (
             Answer::Denied,
@@ -198,14 +200,14 @@ async fn an_answer_that_nobody_asked_for_is_refused_in_words() {
     assert_eq!(provider.desk().exchanged, 0);
     provider.desk().answer = Answer::Code;
     page.press("Try again").await;
-    page.fill("Name of this device", "phone").await;
+    page.fill("Device name", "phone").await;
     page.press("Continue to sign in").await;
     page.sees("Pair your first agent").await;
 
     // The same answer again, by the history or a copied link.
     let used = format!("{}/?code=code-3&state=used", stage.url());
     page.open(&used).await;
-    page.sees("This sign-in was not begun in this tab").await;
+    page.sees("This sign-in wasn’t started in this tab").await;
     assert_eq!(provider.desk().exchanged, 1);
     page.close().await;
 }
@@ -218,7 +220,7 @@ async fn logging_out_ends_the_tokens_and_signs_out_at_the_provider() {
     page.sees("Pair your first agent").await;
     page.open("#/settings").await;
     page.press("Log out").await;
-    page.sees("Also sign out at the sign-in service").await;
+    page.sees("Also sign out of the sign-in service").await;
     page.press("Log out").await;
     page.sees("Decide what your agents may do").await;
     until("it signs out", super::PATIENCE, async || {

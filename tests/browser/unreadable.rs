@@ -41,24 +41,24 @@ async fn what_does_not_open_or_does_not_agree_cannot_be_approved() {
     for (edit, problem) in [
         (
             payload(&swapped),
-            "It does not open: it was not made by the paired agent",
+            "It doesn’t open: it isn’t from the paired agent",
         ),
         (
             payload(&hash),
-            "It does not open: it was not made by the paired agent",
+            "It doesn’t open: it isn’t from the paired agent",
         ),
         (
             payload(kind),
-            "It does not open: it was not made by the paired agent",
+            "It doesn’t open: it isn’t from the paired agent",
         ),
         (
             payload(content),
-            "Its content does not open: it was altered on the way.",
+            "Its content doesn’t open: it was altered on the way.",
         ),
-        (payload(nobody), "It is not encrypted for this device."),
+        (payload(nobody), "It isn’t encrypted for this device."),
         (
             "update exchanges set enforcer_id = 'other' where".to_owned(),
-            "not paired with the agent that asks",
+            "isn’t paired with the agent",
         ),
     ] {
         page.open(NOWHERE).await;
@@ -95,7 +95,7 @@ async fn what_does_not_open_or_does_not_agree_cannot_be_approved() {
     plain.submit(&id, "alice", open(&id)).await.expect(202);
     cannot_be_approved(
         &page,
-        "It is not encrypted, so the gateway could have written or changed it.",
+        "It isn’t encrypted, so the gateway could have written or changed it.",
     )
     .await;
     page.reject_unread().await;
@@ -104,14 +104,14 @@ async fn what_does_not_open_or_does_not_agree_cannot_be_approved() {
 
 async fn cannot_be_approved(page: &Page, problem: &str) {
     page.open("#/inbox").await;
-    page.choose("This request cannot be approved").await;
+    page.choose("This request can’t be approved").await;
     page.sees(problem).await;
     page.until(
         "it can be rejected",
         "return document.querySelector('.decision:not(.outcome, [inert])') !== null",
     )
     .await;
-    for name in ["Approve", "Approve for longer …"] {
+    for name in ["Approve", "Approve for longer…"] {
         assert!(!page.offers(name).await, "{problem}: {name}");
     }
     page.key("a").await;
@@ -134,7 +134,7 @@ async fn what_an_enforcer_should_never_encrypt_is_refused_in_words() {
         });
         PlainArtifact::complete(&artifact.to_string(), &mut random).unwrap()
     };
-    let json = "is not strict JSON";
+    let json = "isn’t strict JSON";
     for (content, problem) in [
         (b"{\"a\":\"\xff\xfe\"}".to_vec(), json),
         (b"\xed\xa0\x80".to_vec(), json),
@@ -151,7 +151,7 @@ async fn what_an_enforcer_should_never_encrypt_is_refused_in_words() {
     }
     let said = Forger::said();
     forger.submit(&said, whole(&said).text().as_bytes()).await;
-    cannot_be_approved(&page, "Its content is not what its hash says.").await;
+    cannot_be_approved(&page, "Its content doesn’t match its hash.").await;
     page.reject_unread().await;
     for (member, value) in [
         ("artifactType", json!("plan.review")),

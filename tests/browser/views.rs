@@ -75,10 +75,10 @@ async fn every_view_is_pictured() {
     album.keep("welcome").await;
     let invitation = stage.invitation("approver", "alice").await;
     page.open(&invitation).await;
-    page.sees("Name of this device").await;
+    page.sees("Device name").await;
     album.keep("join").await;
     page.join_first(&invitation, "phone").await;
-    page.no_longer_sees("You have joined").await;
+    page.no_longer_sees("You’ve joined").await;
     album.keep("inbox-new").await;
     page.open("#/pair").await;
     album.keep("pair").await;
@@ -86,7 +86,7 @@ async fn every_view_is_pictured() {
     bot.pair(page).await;
     album.keep("paired").await;
     page.open("#/inbox").await;
-    page.sees("Nothing waits for you").await;
+    page.sees("You’re all caught up").await;
     album.keep("inbox-empty").await;
 
     let _asking = ask_everything(&bot);
@@ -106,8 +106,8 @@ async fn every_view_is_pictured() {
     page.sees("Reject this request").await;
     album.keep("reject").await;
     page.press("Cancel").await;
-    page.press("Approve for longer …").await;
-    page.press("Commands that begin alike").await;
+    page.press("Approve for longer…").await;
+    page.press("Commands that begin the same way").await;
     album.keep("approve-longer").await;
     page.press("Cancel").await;
     page.approve().await;
@@ -119,17 +119,17 @@ async fn every_view_is_pictured() {
     album.request("request-tool", "create_issue").await;
     album.request("request-actions", "Release").await;
     album
-        .request("request-unreadable", "This request cannot be approved")
+        .request("request-unreadable", "This request can’t be approved")
         .await;
 
     for (address, name, shown) in [
         ("#/agents", "agents", "build machine"),
-        ("#/agents/bot", "agent", "Write to this agent"),
+        ("#/agents/bot", "agent", "Message this agent"),
         ("#/history", "history", "terraform"),
         ("#/devices", "devices", "This device"),
-        ("#/device", "device-add", "Link of the new device"),
+        ("#/device", "device-add", "The new device’s link"),
         ("#/settings", "settings", "Appearance"),
-        ("#/nowhere", "no-such-page", "There is no such page"),
+        ("#/nowhere", "no-such-page", "Page not found"),
     ] {
         page.open(address).await;
         page.sees(shown).await;

@@ -99,7 +99,7 @@ async fn a_webhook_is_told_how_many_wait_signed_and_nothing_else() {
     assert_eq!(sent.header("content-type"), "application/json");
     assert_eq!(sent.header("webhook-id"), format!("{id}-0"));
     let told = sent.json();
-    let text = "A request waits for your decision.";
+    let text = "A request is waiting for your decision.";
     let expected = json!({
         "type": "waiting", "approverId": "alice", "waiting": 1, "url": "https://approve.example.com", "at": told["at"],
         "title": "Countersign", "text": text, "message": text,

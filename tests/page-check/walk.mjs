@@ -29,7 +29,7 @@ export async function begin(gateway, browser) {
 async function pair(gateway, device, look = async () => {}) {
 	const { link, ended } = await gateway.pair("build-bot");
 	await device.show(new URL(link).hash);
-	await device.see("h1", "An agent asks");
+	await device.see("h1", "An agent wants to pair");
 	await look("pair, link opened", device);
 	await device.press(".button.primary");
 	await device.see(".sign.good");
@@ -121,7 +121,7 @@ async function requests(gateway, device, look) {
 		["plan", "Move settlement"],
 		["tool call", "mcp__"],
 		["choices", "Release"],
-		["unreadable", "cannot be approved"],
+		["unreadable", "can’t be approved"],
 	]) {
 		await open(device, words);
 		await look(`request, ${name}`, device);
@@ -162,7 +162,7 @@ async function deciding(device, look) {
 	await device.page.keyboard.press("Escape");
 	await device.press(".decision .button.plain");
 	await device.see("dialog");
-	await device.press("dialog .radio", "begin alike");
+	await device.press("dialog .radio", "begin the same way");
 	await look("approve for longer", device);
 	await device.page.keyboard.press("Escape");
 	await device.gone("dialog");

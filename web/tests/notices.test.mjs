@@ -59,7 +59,7 @@ test("whatever a message holds, only our own words are shown", async () => {
 	assert.equal(shown.length, messages.length + 1);
 	for (const one of shown) {
 		assert.equal(one.title, "Countersign");
-		assert.equal(one.body, "A request waits for your decision.");
+		assert.equal(one.body, "A request is waiting for your decision.");
 		assert.equal(one.tag, "countersign-waiting");
 	}
 	await happen("push", data('{"type":"test"}'));

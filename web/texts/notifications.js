@@ -2,15 +2,15 @@
 
 export const notificationTexts = {
 	title: "Notifications",
-	on: "This device tells you when a request waits, also while the page is closed.",
-	off: "This device can tell you when a request waits, also while the page is closed. Notifications never include the request.",
+	on: "You’ll get a notification on this device when a request arrives, even while the page is closed.",
+	off: "Get a notification on this device when a request arrives, even while the page is closed. It never contains the request itself.",
 	failing: (/** @type {string} */ why) =>
-		`The last notification did not get through: ${why}. It is tried again. If this stays so, turn notifications off and on.`,
+		`The last notification didn’t get through: ${why}. Countersign keeps trying. If this doesn’t go away, turn notifications off and on.`,
 	turnOn: "Turn on",
 	turnOff: "Turn off",
 	test: "Send a test",
 	tested:
-		"A test is on its way. If it does not appear, look at your system’s settings for notifications of this browser.",
+		"A test is on its way. If it doesn’t appear, check your system’s notification settings for this browser.",
 	turnedOn: "Notifications are on",
 	turnedOff: "Notifications are off",
 };
@@ -18,19 +18,19 @@ export const notificationTexts = {
 /** @type {Record<string, (values: Record<string, any>) => string>} */
 const words = {
 	unsupported: () =>
-		"This browser cannot be notified. In a private window, or before the page is installed, some browsers do not allow it.",
+		"This browser can’t show notifications here. Some browsers don’t allow them in a private window or before the page is installed.",
 	denied: () =>
-		"This browser does not allow notifications of this page. Allow them in the browser’s settings for this site, then load the page again.",
+		"This browser blocks notifications from this page. Allow them in the browser’s settings for this site, then reload the page.",
 	dismissed: () =>
-		"The browser’s question was not answered, so nothing has changed.",
-	insecure: () => "Notifications need a page that was loaded over https.",
+		"You didn’t answer the browser’s question, so nothing has changed.",
+	insecure: () => "Notifications only work if the page was loaded over https.",
 	homeScreen: () =>
-		"On iPhone and iPad, add this page to the home screen first (Share, then “Add to Home Screen”), and open it from there.",
+		"On an iPhone or iPad, first add this page to the home screen (Share, then “Add to Home Screen”) and open it from there.",
 	gateway: (v) =>
-		`This gateway sends no notifications${v.reason ? `: ${v.reason}` : ""}. Ask its operator.`,
+		`This gateway doesn’t send notifications${v.reason ? `: ${v.reason}` : ""}. Ask its operator.`,
 	service: () =>
-		"The browser’s push service did not answer. Check the connection; some browsers and networks block it.",
-	failed: (v) => `The test did not get through: ${v.cause}.`,
+		"The browser’s push service didn’t answer. Check your connection; some browsers and networks block it.",
+	failed: (v) => `The test didn’t get through: ${v.cause}.`,
 };
 
 /** @type {(values: Record<string, any>) => string} */

@@ -16,8 +16,8 @@ const MODES = {
 export const requestTexts = {
 	request: {
 		gone: {
-			title: "This request no longer waits",
-			text: "The gateway says that it was decided or withdrawn, or that it has expired, before this page saw it.",
+			title: "This request is closed",
+			text: "The gateway says it was decided or withdrawn, or has expired, before this page saw it.",
 			action: "Go to the inbox",
 		},
 		facts: {
@@ -37,41 +37,41 @@ export const requestTexts = {
 		contentOf: (/** @type {string} */ kind) => `Content: ${kind}`,
 		copyContent: "Copy as text",
 		also: "Also in this request",
-		unopened: "This request cannot be approved",
+		unopened: "This request can’t be approved",
 		neverOpened:
-			"This request could not be opened on this device, so only its rejection is known here.",
+			"This request couldn’t be opened on this device, so you can only see that it was rejected.",
 		unopenedText:
-			"It is not shown, since it cannot be trusted. You can reject it.",
+			"It isn’t shown because it can’t be trusted. You can reject it.",
 		pairHint: "Pair with this agent",
 		notRejectable:
-			"It is too malformed even to be rejected. It disappears when it expires.",
+			"It’s too malformed even to reject. It disappears when it expires.",
 		strangers: {
 			revoked: (/** @type {string} */ id) =>
-				`This agent’s machine still obeys your device ${id}, which was revoked. It should learn that within a minute. If this is still shown then, the gateway keeps it from that machine, or the machine does not know the device that revoked it: end the pairing with that machine.`,
+				`This agent’s machine still obeys your revoked device ${id}. It should learn of that within a minute. If you still see this after that, the gateway is withholding it, or the machine doesn’t know the device that revoked it: unpair the agent.`,
 			unknown: (/** @type {string} */ id) =>
-				`This agent’s machine also obeys ${id} as your device, which this device does not know. Compare the id with those that your other devices show for themselves. If it is not yours, someone has used the keys of a device of yours: revoke it, in a terminal with “countersign devices revoke ${id}”.`,
+				`This agent’s machine also obeys ${id} as your device, but this device doesn’t know it. Compare the ID with the ones your other devices show. If it isn’t yours, someone has used the keys of one of your devices: revoke it in a terminal with “countersign devices revoke ${id}”.`,
 		},
 		careful: "Look closely",
 		marked: (/** @type {number} */ n) =>
-			`${count(n, "character is", "characters are")} invisible or misleading. Each is shown by its name in a frame.`,
+			`${count(n, "character is", "characters are")} invisible or misleading. Each is framed and shown by name.`,
 		lookAlike: (
 			/** @type {number} */ n,
 			/** @type {string} */ signs,
 			/** @type {boolean} */ hasMore,
 		) =>
-			`Where each character counts, ${count(n, "one may", "of them may")} look like another: ${signs}${hasMore ? " …" : ""}. Each is framed and named.`,
+			`Where each character matters, ${count(n, "looks like another", "look like others")}: ${signs}${hasMore ? " …" : ""}. Each is framed and named.`,
 		longLine: (/** @type {number} */ n) =>
-			`The longest line has ${digits(n)} characters. It is shown whole, on several lines.`,
+			`The longest line has ${digits(n)} characters. All of it is shown, wrapped.`,
 		longLineMark: (/** @type {number} */ n) => `${digits(n)} characters`,
 		find: "Find in this request",
 		found: (/** @type {number} */ at, /** @type {number} */ of) =>
-			of ? `${at} of ${digits(of)}` : "Nothing found",
+			of ? `${at} of ${digits(of)}` : "No matches",
 		findNext: "Next match",
 		findPrevious: "Previous match",
 		formatted: "Formatted",
 		source: "Source",
 		viewAs: "Show as",
-		largePlan: "The text is long, so it is shown as it was written.",
+		largePlan: "This text is long, so it’s shown unformatted.",
 	},
 	patch: {
 		unified: "Unified",
@@ -81,22 +81,22 @@ export const requestTexts = {
 		added: (/** @type {number} */ n) => `${count(n, "line", "lines")} added`,
 		removed: (/** @type {number} */ n) =>
 			`${count(n, "line", "lines")} removed`,
-		fileList: "Files of this patch",
-		rows: "Lines of this patch",
-		fold: (/** @type {string} */ path) => `Hide the changes of ${path}`,
-		unfold: (/** @type {string} */ path) => `Show the changes of ${path}`,
+		fileList: "Files in this patch",
+		rows: "Lines in this patch",
+		fold: (/** @type {string} */ path) => `Hide changes to ${path}`,
+		unfold: (/** @type {string} */ path) => `Show changes to ${path}`,
 		unchanged: (/** @type {number} */ n) =>
 			`Show ${count(n, "unchanged line", "unchanged lines")}`,
 		skipped: (/** @type {number} */ n) =>
 			`${count(n, "unchanged line", "unchanged lines")} not in the patch`,
-		binary: "Binary file: the patch does not show its content",
-		noLines: "No lines change in this file",
+		binary: "Binary file: the patch doesn’t show its content",
+		noLines: "No lines changed in this file",
 		outside: "Lines outside the patch:",
 		broken:
-			"This part has fewer lines than it announces. Programs that apply patches refuse it.",
+			"This part has fewer lines than it says. Programs that apply patches will refuse it.",
 		isBroken:
-			"Part of this is not a regular patch. All of it is shown, but programs may apply it differently.",
-		raw: "This is not a unified diff. It is shown as written.",
+			"Part of this isn’t a regular patch. All of it is shown, but programs may apply it differently.",
+		raw: "This isn’t a unified diff. It’s shown as written.",
 		isBinary: "binary",
 		mode: (/** @type {string | null} */ from, /** @type {string} */ to) =>
 			`${MODES[to] ?? "mode"}: ${from === null ? to : `${from} → ${to}`}`,
@@ -123,13 +123,12 @@ export const requestTexts = {
 		label: "Your decision",
 		approve: "Approve",
 		reject: "Reject",
-		options: "Approve for longer …",
+		options: "Approve for longer…",
 		rejectTitle: "Reject this request",
 		reason: "Reason",
 		optional: "optional",
-		reasonHint:
-			"Encrypted for the agent, which reads it and can try another way.",
-		noReason: "This agent is not paired, so no reason can be encrypted for it.",
+		reasonHint: "Encrypted for the agent, which can then try another way.",
+		noReason: "This agent isn’t paired, so a reason can’t be encrypted for it.",
 		quick: [
 			"Not now.",
 			"Too risky.",
@@ -139,7 +138,7 @@ export const requestTexts = {
 		quickLabel: "Common reasons",
 		optionsTitle: "Approve for longer",
 		optionsLead:
-			"Approves this request, and later ones like it without asking you again.",
+			"Approves this request and later ones like it, without asking you again.",
 		scope: "How long",
 		lasts: [
 			[900, "15 minutes"],
@@ -149,10 +148,10 @@ export const requestTexts = {
 		],
 		session: "Until the session ends",
 		covers: "Covers",
-		same: "Exactly the same tool with the same input",
-		prefix: "Commands that begin alike",
-		prefixHint: "Tap the last word that must be the same.",
-		prefixWords: "Words that must be the same",
+		same: "The same tool with exactly the same input",
+		prefix: "Commands that begin the same way",
+		prefixHint: "Tap the last word that has to match.",
+		prefixWords: "Words that have to match",
 		note: "Note to the agent",
 		summary: {
 			lasts: (/** @type {string} */ time, /** @type {string} */ end) =>
@@ -163,48 +162,48 @@ export const requestTexts = {
 				`Covers the same request again, ${time}.`,
 			prefixBefore: "Covers every plain command that begins with ",
 			prefixAfter: (/** @type {string} */ time) =>
-				`, ${time}. Commands with pipes, redirections or substitutions are asked again.`,
+				`, ${time}. You’re still asked about commands with pipes, redirections or substitutions.`,
 		},
 		approveLonger: "Approve",
-		sending: "Sending …",
+		sending: "Sending…",
 		steps: { signed: "Signed", decided: "Decided", delivered: "Delivered" },
 		decidedText:
-			"The gateway has accepted it. The agent’s machine has not confirmed it yet.",
+			"The gateway accepted it. The agent’s machine hasn’t confirmed it yet.",
 		outcomes: {
 			unsigned:
-				"The gateway says that the agent’s machine has received it. This device has no signature of that machine about it.",
-			allowed: "Confirmed by the agent’s machine: it was let through.",
+				"The gateway says the agent’s machine received it, but this device has no signed confirmation.",
+			allowed: "Confirmed by the agent’s machine: it was allowed.",
 			rejected: "Confirmed by the agent’s machine: it was denied.",
 			missing:
-				"Confirmed by the agent’s machine: it was denied, because approvals are missing.",
+				"Confirmed by the agent’s machine: it was denied because approvals are missing.",
 			untrusted:
-				"Confirmed by the agent’s machine: it was denied, because the decision came too late or this device is not trusted there.",
+				"Confirmed by the agent’s machine: it was denied because the decision came too late or this device isn’t trusted there.",
 			interrupted:
-				"Confirmed by the agent’s machine: it was denied, because the agent was interrupted.",
+				"Confirmed by the agent’s machine: it was denied because the agent was interrupted.",
 			changed:
-				"Confirmed by the agent’s machine: it was denied, because a file has changed or can no longer be read.",
-			forged: "The gateway says that the agent’s machine has received it.",
+				"Confirmed by the agent’s machine: it was denied because a file changed or can no longer be read.",
+			forged: "The gateway says the agent’s machine received it.",
 		},
 		forged:
-			"The gateway shows a confirmation that does not belong to this decision. Someone may be interfering: tell your gateway’s operator.",
+			"The gateway shows a confirmation that doesn’t belong to this decision. Someone may be interfering: tell your gateway’s operator.",
 		elsewhere: (/** @type {string} */ device) =>
 			`Decided on another device (${device}).`,
-		notVerified: "The gateway says so; no device trusted here has signed it.",
+		notVerified: "The gateway says so, but no device trusted here signed it.",
 		contradicted: (/** @type {string} */ state) =>
-			`The gateway says something else: ${state}, by no such decision. This device shows what it has verified. Someone may be interfering: tell your gateway’s operator.`,
+			`The gateway says something else: ${state}, without this decision. This device shows what it verified. Someone may be interfering: tell your gateway’s operator.`,
 		notKept:
-			"It was decided, but this browser could not keep a record of it. It is missing in the history.",
-		expired: "The gateway says that nobody decided in time.",
-		withdrawn: "The gateway says that the agent has withdrawn it.",
-		cancelled: "The gateway says that an administrator has cancelled it.",
+			"It was decided, but this browser couldn’t save a record, so it’s missing from the history.",
+		expired: "The gateway says nobody decided in time.",
+		withdrawn: "The gateway says the agent withdrew it.",
+		cancelled: "The gateway says an administrator cancelled it.",
 		withdrawnBecause: (/** @type {string} */ reason) =>
-			`Reason, as the gateway says: ${reason}`,
+			`Reason (unverified): ${reason}`,
 		next: "Next request",
 		toInbox: "Back to the inbox",
 		reasonWas: (/** @type {string} */ reason) => `Reason: ${reason}`,
 		choose:
-			"The agent offers these choices. The first word says what you sign; the rest are the agent’s words.",
+			"The agent offers these choices. The first word is what you sign; the rest is the agent’s wording.",
 		oddActions:
-			"The agent offers choices that cannot be shown on buttons, so you decide without them.",
+			"The agent’s choices can’t be shown as buttons, so you decide without them.",
 	},
 };

@@ -271,8 +271,8 @@ impl NotificationNotice {
     /// A constant, so that nothing of a request is in it.
     pub fn text(self) -> &'static str {
         match self {
-            Self::Waiting(_) => "A request waits for your decision.",
-            Self::Test => "This is a test. You will be told here when a request waits for you.",
+            Self::Waiting(_) => "A request is waiting for your decision.",
+            Self::Test => "This is a test. You’ll get a message here when a request is waiting.",
         }
     }
 
