@@ -10,6 +10,7 @@ mod first_minutes;
 mod forger;
 mod hostile;
 mod keeping;
+mod languages;
 mod live;
 mod marionette;
 mod notified;

@@ -319,7 +319,7 @@ const app = new App();
 app
 	.start()
 	.then(() => import("./keep.js"))
-	.then(({ keepPage }) => keepPage(loadAll))
+	.then(({ keepPage }) => keepPage(loadAll, texts.notifications.notices))
 	.catch(console.warn)
 	.then(() => app.renewNotifications())
 	.catch(console.warn);

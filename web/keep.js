@@ -9,8 +9,11 @@ const CACHE = "countersign-page";
 /** Where the files of this version are. */
 const FILES = new URL(".", import.meta.url).href;
 
-/** @param {() => Promise<unknown>} loadAll loads every module that is loaded when it is needed */
-export async function keepPage(loadAll) {
+/**
+ * @param {() => Promise<unknown>} loadAll loads every module that is loaded when it is needed
+ * @param {Record<string, string>} notices what the service worker says, in the page's language
+ */
+export async function keepPage(loadAll, notices) {
 	const types = /** @type {any} */ (window).trustedTypes;
 	// This policy knows one script and no other; the page's headers allow no further policy.
 	const policy = types?.createPolicy("countersign-worker", {
@@ -21,9 +24,11 @@ export async function keepPage(loadAll) {
 		policy ? policy.createScriptURL("") : "sw.js",
 	);
 	await navigator.serviceWorker.ready;
+	const page = new URL(".", document.baseURI).href;
+	const cache = await caches.open(CACHE);
+	await cache.put(`${page}notices`, new Response(JSON.stringify(notices)));
 	await new Promise((resolve) => setTimeout(resolve, KEEP_AFTER_MS));
 	await loadAll();
-	const page = new URL(".", document.baseURI).href;
 	const index = await fetch(page, { cache: "no-cache" });
 	// A newer page keeps itself, when it is opened.
 	if (
@@ -31,7 +36,6 @@ export async function keepPage(loadAll) {
 		!(await index.clone().text()).includes(FILES.slice(page.length))
 	)
 		return;
-	const cache = await caches.open(CACHE);
 	// Also what was loaded before the worker was there.
 	const loaded = performance
 		.getEntriesByType("resource")

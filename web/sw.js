@@ -63,16 +63,33 @@ async function networkFirst(request) {
 // A notification says that something waits, and nothing of it: the gateway knows no more, and a
 // locked screen may be seen by others.
 
+/** Until the page has said them in its own language; the same as in `texts/notifications.js`. */
 const NOTICES = {
 	waiting: "A request is waiting for your decision.",
 	test: "Notifications work on this device.",
 	changed: "Open this page once to keep getting notifications.",
 };
 
+/**
+ * In the language of the page, which `keep.js` leaves here.
+ * @returns {Promise<typeof NOTICES>}
+ */
+async function notices() {
+	try {
+		const cache = await caches.open(CACHE);
+		const kept = await cache.match(
+			new URL("notices", worker.registration.scope).href,
+		);
+		return { ...NOTICES, ...(await kept?.json()) };
+	} catch {
+		return NOTICES;
+	}
+}
+
 /** @param {keyof typeof NOTICES} type */
-function notify(type) {
+async function notify(type) {
 	const options = {
-		body: NOTICES[type],
+		body: (await notices())[type],
 		tag: `countersign-${type}`,
 		renotify: true,
 		icon: "icon.svg",

@@ -1,5 +1,5 @@
-// Every text that a person reads, with those about requests and problems in `texts/`.
-// `texts/language.js` chooses the language.
+// Every text that a person reads, with those in `texts/`, in English. `texts/language.js` puts another
+// language in their place.
 
 import { count } from "./texts/count.js";
 import { translate } from "./texts/language.js";
@@ -396,6 +396,8 @@ export const texts = {
 		appearance: "Appearance",
 		theme: "Theme",
 		themes: { system: "Automatic", light: "Light", dark: "Dark" },
+		language: "Language",
+		languageAutomatic: "Automatic",
 		keyboard: "Keyboard",
 		keyboardText: "Everything works without a mouse.",
 		showKeys: "Show shortcuts",
@@ -434,11 +436,6 @@ export const texts = {
 	},
 };
 
-/**
- * The part of the texts that a translation may replace.
- * @template T
- * @typedef {T extends (...args: any[]) => any ? T : T extends object ? { [K in keyof T]?: PartOf<T[K]> } : T} PartOf
- */
-/** @typedef {PartOf<typeof texts>} Translation */
+/** @typedef {typeof texts} Translation */
 
 await translate(texts);

@@ -129,7 +129,7 @@ impl Chromium {
             "goog:chromeOptions": {
                 "binary": program,
                 "args": flags,
-                "prefs": { "download.default_directory": downloads, "download.prompt_for_download": false },
+                "prefs": { "download.default_directory": downloads, "download.prompt_for_download": false, "intl.accept_languages": "en-US" },
             },
             // Those that tests make on the spot.
             "acceptInsecureCerts": true,

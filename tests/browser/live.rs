@@ -22,7 +22,7 @@ async fn what_is_withdrawn_or_expires_leaves() {
     page.ends_as("Withdrawn").await;
     assert!(!page.offers("Approve").await);
     page.open("#/inbox").await;
-    page.sees("1 request waits").await;
+    page.sees("1 request waiting").await;
     listed.interrupt();
     page.sees("You’re all caught up").await;
     for running in [shown, listed] {

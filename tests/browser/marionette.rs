@@ -140,6 +140,7 @@ pub async fn start_firefox(settings: &[(&str, Value)]) -> Browser {
     let seat = SEATS.acquire().await.unwrap();
     let directory = tempfile::tempdir().unwrap();
     let always = [
+        ("intl.accept_languages", json!("en-US")),
         ("marionette.port", json!(0)),
         // Nothing but the page is asked for anything.
         ("app.normandy.enabled", json!(false)),

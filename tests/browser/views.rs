@@ -99,7 +99,7 @@ async fn every_view_is_pictured() {
         )
         .await
         .expect(202);
-    page.sees("6 requests wait").await;
+    page.sees("6 requests waiting").await;
     album.keep("inbox").await;
     album.request("request-command", "terraform").await;
     page.press("Reject").await;

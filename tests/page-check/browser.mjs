@@ -13,6 +13,7 @@ const ARGUMENTS = [
 	"--disable-background-networking",
 	"--disable-component-update",
 	"--disable-sync",
+	"--accept-lang=en-US",
 ];
 
 /** Resolves packages that npm has installed under `target`. */

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import vm from "node:vm";
 
 /** Runs the worker, and lets events happen to it. */
-function worker(windows = []) {
+function worker(windows = [], caches = {}) {
 	const handlers = {};
 	const shown = [];
 	const opened = [];
@@ -32,7 +32,7 @@ function worker(windows = []) {
 		...self,
 		self,
 		URL,
-		caches: {},
+		caches,
 		fetch: () => {},
 	});
 	const happen = async (name, event = {}) => {
@@ -66,6 +66,23 @@ test("whatever a message holds, only our own words are shown", async () => {
 	assert.match(shown.at(-1).body, /work/);
 	await happen("pushsubscriptionchange");
 	assert.match(shown.at(-1).body, /Open this page/);
+});
+
+test("notices are in the page's language, where it has left them", async () => {
+	const kept = new Map();
+	const cache = { match: async (url) => kept.get(url) };
+	const caches = { open: async () => cache };
+	const { happen, shown } = worker([], caches);
+	const address = "https://page.example.org/approve/notices";
+	const told = async () => {
+		await happen("push", data('{"type":"waiting"}'));
+		return shown.at(-1).body;
+	};
+	assert.match(await told(), /^A request/);
+	kept.set(address, new Response('{"waiting":"Eine Anfrage wartet."}'));
+	assert.equal(await told(), "Eine Anfrage wartet.");
+	kept.set(address, new Response("not JSON"));
+	assert.match(await told(), /^A request/);
 });
 
 test("a click opens the inbox, in a window that is open if there is one", async () => {

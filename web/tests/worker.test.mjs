@@ -155,6 +155,7 @@ async function keep(net, cache, loaded) {
 		.replaceAll("import.meta.url", JSON.stringify(`${NEW}keep.js`));
 	const context = {
 		URL,
+		Response,
 		setTimeout: (done) => done(),
 		caches: { open: async () => cache },
 		fetch: net.fetch,
@@ -169,9 +170,12 @@ async function keep(net, cache, loaded) {
 	globalThis.fetch = net.fetch;
 	let all = 0;
 	const keepPage = runInNewContext(`${code}; keepPage`, context);
-	await keepPage(async () => {
-		all += 1;
-	});
+	await keepPage(
+		async () => {
+			all += 1;
+		},
+		{ waiting: "Eine Anfrage wartet." },
+	);
 	assert.equal(all, 1);
 }
 
@@ -190,6 +194,7 @@ test("a page keeps its own files and forgets those of older ones", async () => {
 		[
 			ROOT,
 			`${ROOT}icon.svg`,
+			`${ROOT}notices`,
 			`${ROOT}reload.js`,
 			`${NEW}app.js`,
 			`${NEW}core/a.js`,
@@ -198,10 +203,10 @@ test("a page keeps its own files and forgets those of older ones", async () => {
 	assert.equal(await (await cache.match(ROOT)).text(), net.index);
 });
 
-test("while a newer page is there, an older one keeps nothing", async () => {
+test("while a newer page is there, an older one keeps nothing but its notices", async () => {
 	const [cache, net] = [new MadeUpCache(), network()];
 	net.index = `<script src="page/${"2".repeat(16)}/app.js">`;
 	await cache.put(`${OLD}app.js`, new Response("old"));
 	await keep(net, cache, [`${NEW}app.js`]);
-	assert.deepEqual([...cache.kept.keys()], [`${OLD}app.js`]);
+	assert.deepEqual([...cache.kept.keys()], [`${OLD}app.js`, `${ROOT}notices`]);
 });

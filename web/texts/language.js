@@ -1,12 +1,49 @@
-// The language of the page: the first one that the person's browser wants and that there are texts
-// for.
+// The language of the page: the one that the person chose, or else the first one that the browser
+// wants and that there are texts for.
+
+const KEY = "countersign.language";
+
+/** As each language calls itself. */
+export const LANGUAGE_NAMES = {
+	en: "English",
+	de: "Deutsch",
+	es: "Español",
+};
 
 /**
- * Languages beside English, each one file. It exports `texts` with the members that it translates,
- * as in `texts.js`; the others stay English. For German: `de: () => import('./de.js')`.
+ * Languages beside English. They load when they are wanted.
  * @type {Record<string, () => Promise<{ texts: object }>>}
  */
-const LANGUAGES = {};
+const LANGUAGES = {
+	de: () => import("./de.js"),
+	es: () => import("./es.js"),
+};
+
+let locale = "en";
+
+/** For dates: the page's language, with the person's region if the browser names one. */
+export const pageLocale = () => locale;
+
+/** What the person chose; null: as the browser wants. */
+export function chosenLanguage() {
+	const kept = localStorage.getItem(KEY);
+	return kept !== null && Object.hasOwn(LANGUAGE_NAMES, kept) ? kept : null;
+}
+
+/** @param {string | null} name */
+export function chooseLanguage(name) {
+	if (name === null) localStorage.removeItem(KEY);
+	else localStorage.setItem(KEY, name);
+}
+
+function wantedLanguages() {
+	// Tests without a browser are in English, wherever they run.
+	if (!globalThis.document?.documentElement) return [];
+	const chosen = chosenLanguage();
+	return chosen === null
+		? navigator.languages
+		: [chosen, ...navigator.languages];
+}
 
 /**
  * @param {readonly string[]} wanted such as `de-AT`, the best one first
@@ -41,13 +78,21 @@ function replace(texts, translated) {
  */
 export async function translate(
 	texts,
-	wanted = globalThis.navigator?.languages ?? [],
+	wanted = wantedLanguages(),
 	languages = LANGUAGES,
 ) {
-	const name = languageOf(wanted, Object.keys(languages));
-	const load = languages[name];
-	if (!load) return "en";
-	replace(texts, (await load()).texts);
-	if (globalThis.document) document.documentElement.lang = name;
+	let name = languageOf(wanted, Object.keys(languages));
+	try {
+		const translation = await languages[name]?.();
+		if (translation) replace(texts, translation.texts);
+	} catch (error) {
+		// Without a network, a language that was never loaded is missing.
+		console.warn(error);
+		name = "en";
+	}
+	const regional = new RegExp(`^${name}-[a-z]{2}$`, "i");
+	locale = wanted.find((it) => regional.test(it)) ?? name;
+	const root = globalThis.document?.documentElement;
+	if (root) root.lang = name;
 	return name;
 }

@@ -1,4 +1,4 @@
-// The texts about notifications. Those that are shown while the page is closed are in `sw.js`.
+// The texts about notifications.
 
 export const notificationTexts = {
 	title: "Notifications",
@@ -13,26 +13,39 @@ export const notificationTexts = {
 		"A test is on its way. If it doesn’t appear, check your system’s notification settings for this browser.",
 	turnedOn: "Notifications are on",
 	turnedOff: "Notifications are off",
+	/** Shown while the page is closed. `sw.js` has them too, in case it cannot read these. */
+	notices: {
+		waiting: "A request is waiting for your decision.",
+		test: "Notifications work on this device.",
+		changed: "Open this page once to keep getting notifications.",
+	},
+	/** Why this device gets none. */
+	hindrances:
+		/** @type {Record<import('../core/types.js').NotificationHindrance, (values: Record<string, any>) => string>} */ ({
+			unsupported: () =>
+				"This browser can’t show notifications here. Some browsers don’t allow them in a private window or before the page is installed.",
+			denied: () =>
+				"This browser blocks notifications from this page. Allow them in the browser’s settings for this site, then reload the page.",
+			dismissed: () =>
+				"You didn’t answer the browser’s question, so nothing has changed.",
+			insecure: () =>
+				"Notifications only work if the page was loaded over https.",
+			homeScreen: () =>
+				"On an iPhone or iPad, first add this page to the home screen (Share, then “Add to Home Screen”) and open it from there.",
+			gateway: (v) =>
+				`This gateway doesn’t send notifications${v.reason ? `: ${v.reason}` : ""}. Ask its operator.`,
+			service: () =>
+				"The browser’s push service didn’t answer. Check your connection; some browsers and networks block it.",
+			failed: (v) => `The test didn’t get through: ${v.cause}.`,
+		}),
 };
 
-/** @type {Record<string, (values: Record<string, any>) => string>} */
-const words = {
-	unsupported: () =>
-		"This browser can’t show notifications here. Some browsers don’t allow them in a private window or before the page is installed.",
-	denied: () =>
-		"This browser blocks notifications from this page. Allow them in the browser’s settings for this site, then reload the page.",
-	dismissed: () =>
-		"You didn’t answer the browser’s question, so nothing has changed.",
-	insecure: () => "Notifications only work if the page was loaded over https.",
-	homeScreen: () =>
-		"On an iPhone or iPad, first add this page to the home screen (Share, then “Add to Home Screen”) and open it from there.",
-	gateway: (v) =>
-		`This gateway doesn’t send notifications${v.reason ? `: ${v.reason}` : ""}. Ask its operator.`,
-	service: () =>
-		"The browser’s push service didn’t answer. Check your connection; some browsers and networks block it.",
-	failed: (v) => `The test didn’t get through: ${v.cause}.`,
-};
-
-/** @type {(values: Record<string, any>) => string} */
-export const hindranceText = (values) =>
-	(words[String(values.hindrance)] ?? words.unsupported)(values);
+/** @param {Record<string, any>} values */
+export function hindranceText(values) {
+	const hindrance =
+		/** @type {import('../core/types.js').NotificationHindrance} */ (
+			values.hindrance
+		);
+	const { hindrances } = notificationTexts;
+	return (hindrances[hindrance] ?? hindrances.unsupported)(values);
+}

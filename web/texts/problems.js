@@ -30,7 +30,7 @@ const SENT =
 const thing = (values) => THINGS[String(values.what)] ?? "It";
 
 /** @type {(value: unknown) => string} */
-const shown = (value) => visibleText(String(value));
+export const shown = (value) => visibleText(String(value));
 
 /** @type {Record<import('../core/problem.js').ProblemCode, (values: Record<string, any>) => string>} */
 export const problemTexts = {

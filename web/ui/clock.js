@@ -1,6 +1,7 @@
 // Times as a person reads them, kept current by one timer.
 
 import { visibleText } from "../core/visible.js";
+import { pageLocale } from "../texts/language.js";
 import { texts } from "../texts.js";
 import { el } from "./dom.js";
 
@@ -86,5 +87,8 @@ export function ago(at) {
 export function dateTime(at) {
 	const time = new Date(at);
 	if (Number.isNaN(time.getTime())) return visibleText(at);
-	return time.toLocaleString([], { dateStyle: "medium", timeStyle: "medium" });
+	return time.toLocaleString(pageLocale(), {
+		dateStyle: "medium",
+		timeStyle: "medium",
+	});
 }

@@ -1,5 +1,10 @@
 // This device, appearance, keys, and logging out.
 
+import {
+	chooseLanguage,
+	chosenLanguage,
+	LANGUAGE_NAMES,
+} from "../texts/language.js";
 import { texts } from "../texts.js";
 import { toast } from "../ui/announce.js";
 import { dateTime } from "../ui/clock.js";
@@ -59,6 +64,12 @@ export function view(context) {
 				el("span", null, settings.theme),
 				themes,
 			),
+			el(
+				"label",
+				{ class: "row spread" },
+				el("span", null, settings.language),
+				languages(),
+			),
 		),
 		section(
 			settings.keyboard,
@@ -97,6 +108,30 @@ function section(title, ...children) {
 		el("div", { class: "card-head" }, el("h2", null, title)),
 		el("div", { class: "card-body" }, children),
 	);
+}
+
+function languages() {
+	const chosen = chosenLanguage() ?? "";
+	const select = el(
+		"select",
+		{ class: "input" },
+		[
+			["", texts.settings.languageAutomatic],
+			...Object.entries(LANGUAGE_NAMES),
+		].map(([name, text]) =>
+			el(
+				"option",
+				{ value: name, lang: name || null, selected: name === chosen },
+				text,
+			),
+		),
+	);
+	select.addEventListener("change", () => {
+		chooseLanguage(select.value || null);
+		// The texts are put in place when the page starts.
+		location.reload();
+	});
+	return select;
 }
 
 /** @param {import('../ui/view.js').JoinedContext} context */
