@@ -276,3 +276,57 @@ fn every_test_in_the_table_of_threats_exists() {
     }
     assert!(named > 50, "{named}");
 }
+
+/// Every path of the API that the paragraph names, from its first words to the next paragraph.
+fn paths_in(document: &str, start: &str) -> Vec<String> {
+    let document = Document::read(document);
+    let (_, rest) = document.text.split_once(start).unwrap();
+    let paragraph = rest.split("\n\n").next().unwrap();
+    let named = paragraph.split('`').filter(|code| code.starts_with('/'));
+    named.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_documents_name_every_path_that_answers_in_plain_json() {
+    let openapi = Document::read("src/http/api/openapi/openapi.json");
+    let openapi: serde_json::Value = serde_json::from_str(&openapi.text).unwrap();
+    let paths = openapi["paths"].as_object().unwrap();
+    let is_plain = |path: &str| {
+        let operations = paths[path].as_object().unwrap();
+        let mut errors = operations.values().map(|operation| {
+            let error = operation["responses"]["500"]["$ref"].as_str();
+            error.is_some_and(|error| error.contains("/plain."))
+        });
+        let first = errors.next().unwrap();
+        assert!(errors.all(|other| other == first), "{path}");
+        first
+    };
+    let named = paths_in("docs/protocol.md", "**22.1 Form.**");
+    assert_eq!(paths_in("docs/api.md", "**Bodies.**"), named);
+    let mut unused = named.clone();
+    for path in paths.keys() {
+        let is_api = path.starts_with("/v1/") || path.starts_with("/platform/");
+        let mut above = named.iter().filter(|name| {
+            let below = path.strip_prefix(name.as_str());
+            below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        });
+        let name = above.next();
+        assert!(!is_api || is_plain(path) == name.is_some(), "{path}");
+        unused.retain(|other| Some(other) != name);
+    }
+    assert_eq!(unused, Vec::<String>::new(), "named, and not there");
+}
+
+#[test]
+fn pictures_are_small_and_shown_somewhere() {
+    let documents = documents();
+    for entry in std::fs::read_dir(Path::new(ROOT).join("docs/images")).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        let size = entry.metadata().unwrap().len();
+        assert!(size < 150_000, "{name} has {size} bytes");
+        let link = format!("images/{name})");
+        let shows = |document: &Document| document.text.contains(&link);
+        assert!(documents.iter().any(shows), "{name}");
+    }
+}

@@ -103,6 +103,7 @@ fn rules() -> Vec<(&'static str, Error)> {
             unsupported("/body/sigAlg", "Ed25519"),
         ),
         ("unsupportedHash", unsupported("/here", "SHA-256")),
+        ("unsupportedStatement", unsupported("/statement/v", "1")),
         (
             "invalidQuery",
             parameter("query", "each parameter once, percent-encoded"),

@@ -207,7 +207,14 @@ async fn a_key_that_cannot_be_trusted_is_not_registered() {
     }
     // An approver cannot prolong a key that it may not add; an administrator can.
     let open_ended = proven(&cluster, "k", 1);
-    alice.put(&path("k"), &open_ended).await.expect(200);
+    let mut longer = open_ended.clone();
+    longer["notBefore"] = padded["notBefore"].clone();
+    longer["notAfter"] = json!(in_time(600));
+    for other in [&open_ended, &longer] {
+        let answer = alice.put(&path("k"), other).await;
+        answer.refused(403, "FORBIDDEN");
+    }
+    alice.put(&path("k"), &padded).await.expect(200);
     let listed = items(&alice.get(KEYS).await.expect(200)).remove(0);
     assert_eq!(listed["notAfter"], printed(&padded["notAfter"]));
     admin.put(&path("k"), &open_ended).await.expect(200);

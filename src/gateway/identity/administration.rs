@@ -294,6 +294,10 @@ impl AdminService {
                 pointer: None,
                 expected: "an administrator: an approver registers only its first key itself; or a statement that adds a device",
             }),
+            KeyRegistration::OtherPeriod => Err(Error::Forbidden {
+                pointer: None,
+                expected: "the same notBefore and notAfter as before, or an administrator",
+            }),
         }
     }
 

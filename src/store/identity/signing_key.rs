@@ -26,6 +26,8 @@ pub enum KeyRegistration {
     Taken,
     /// The approver has or had a key: only an administrator adds more.
     NotTheFirst,
+    /// The approver has this key, for another period: only an administrator changes that.
+    OtherPeriod,
     /// The id is a device's, whose key comes and goes with the device.
     OfDevice,
 }
@@ -63,8 +65,8 @@ impl CredentialStore {
         self.database.pool.fetch_one(tenant, query).await
     }
 
-    /// Registers a key. With `first_only`, only if the approver never had another. The same key
-    /// again changes nothing.
+    /// Registers a key, or changes its period. With `first_only`, only if the approver never had
+    /// one. The same key for the same period again changes nothing.
     pub async fn register_key(
         &self,
         actor: &AuditActor,
@@ -94,9 +96,12 @@ impl CredentialStore {
                    exists (select from tenants t where t.tenant_id = i.tenant_id and t.disabled_at is null) as tenant,
                    exists (select from own_keys k
                             where k.signer_key_id = i.signer_key_id and k.public_key = i.public_key
+                              and k.revoked_at is null) as known,
+                   exists (select from own_keys k
+                            where k.signer_key_id = i.signer_key_id and k.public_key = i.public_key
                               and k.revoked_at is null
-                              and (i.first_only or row(k.not_before, k.not_after)
-                                                   is not distinct from row(i.not_before, i.not_after))) as same,
+                              and row(k.not_before, k.not_after)
+                                  is not distinct from row(i.not_before, i.not_after)) as same,
                    exists (select from device_statements s
                             where s.tenant_id = i.tenant_id and s.approver_id = i.approver_id
                               and s.device_id = i.signer_key_id) as device
@@ -123,7 +128,7 @@ impl CredentialStore {
                                     w.approver_id || '/' || w.signer_key_id) a
         )
         select exists (select from written_key) or s.same and not (i.first_only and s.others) as "stands!",
-               s.others as "others!", s.tenant as "tenant!", s.device as "device!"
+               s.others as "others!", s.known as "known!", s.tenant as "tenant!", s.device as "device!"
           from input i
          cross join state s
         "#,
@@ -146,6 +151,7 @@ impl CredentialStore {
             row if row.device => KeyRegistration::OfDevice,
             row if row.stands => KeyRegistration::Registered,
             row if first_only && row.others => KeyRegistration::NotTheFirst,
+            row if first_only && row.known => KeyRegistration::OtherPeriod,
             _ => KeyRegistration::Taken,
         })
     }
