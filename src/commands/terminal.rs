@@ -56,10 +56,12 @@ impl TerminalScreen {
         paint(self.colour, colour, text)
     }
 
-    /// A QR code, if this is a window that is wide enough for it. A very long text has none.
+    /// A QR code, unless this is no terminal, or one that is too narrow for it. A very long text has
+    /// none.
     pub fn qr_code(&self, text: &str) -> Option<String> {
         let code = qr_code(text).ok().filter(|_| self.terminal)?;
-        let (Width(columns), _) = terminal_size_of(std::io::stderr())?;
+        let columns = terminal_size_of(std::io::stderr());
+        let columns = columns.map_or(u16::MAX, |(Width(columns), _)| columns);
         let needed = code.lines().next()?.chars().count();
         (needed <= columns.into()).then_some(code)
     }

@@ -130,7 +130,7 @@ fn a_hook_that_does_not_deny_is_found_out() {
         (
             "echo '{}'; echo no >&2; exit 2".to_owned(),
             "failed",
-            "no denial",
+            "not a denial",
         ),
         (
             format!("echo log; echo '{denial}'; echo no >&2; exit 2"),

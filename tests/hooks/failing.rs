@@ -240,7 +240,7 @@ async fn input_that_is_not_understood_is_denied() {
         "cwd": "here", "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": { "command": "x" },
     });
     let ran = scene.hook(Agent::Claude, &[], &relative.to_string()).await;
-    ran.is_denied(Agent::Claude, "in which directory");
+    ran.is_denied(Agent::Claude, "which directory it works in");
     let closed = end(scene
         .command(Agent::Claude, &[])
         .stdin(Stdio::null())

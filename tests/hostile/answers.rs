@@ -72,25 +72,17 @@ async fn what_is_not_the_expected_message_is_no_answer() {
                 "{\"body\":1,\"body\":2}",
                 "two members of the same name",
             ),
-            (
-                "a list",
-                "[]",
-                "the gateway's answer is not what was expected",
-            ),
-            (
-                "null",
-                "null",
-                "the gateway's answer is not what was expected",
-            ),
+            ("a list", "[]", "the gateway gave an unexpected answer"),
+            ("null", "null", "the gateway gave an unexpected answer"),
             (
                 "an empty object",
                 "{}",
-                "the gateway's answer is not what was expected",
+                "the gateway gave an unexpected answer",
             ),
             (
                 "another message",
                 r#"{"msgId":"1","msgType":"decision.accepted","requestId":"01J2V8V3K6B2Z9X6G1V7Y2QK8H","body":{"decision":"approve"}}"#,
-                "the gateway's answer is not what was expected",
+                "the gateway gave an unexpected answer",
             ),
         ] {
             let reply = Reply::new(status, body);
@@ -111,7 +103,7 @@ async fn what_is_not_the_expected_message_is_no_answer() {
     scene.program_denied(case).await;
 }
 
-const NO_DECISION: &str = "there was no decision in time";
+const NO_DECISION: &str = "nobody decided in time";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_does_not_come_denies_when_the_time_is_over() {
@@ -128,7 +120,7 @@ async fn an_answer_that_does_not_come_denies_when_the_time_is_over() {
             (
                 "never complete",
                 silent(status, Content::Silence),
-                "gave no answer in time",
+                "did not answer in time",
             ),
         ] {
             // The end of the time cuts a wait off before its answer is late.

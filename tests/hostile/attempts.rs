@@ -110,25 +110,21 @@ async fn an_attempt_that_comes_to_nothing_pairs_nobody() {
             Reply::new(302, "").with("location", "/"),
             Some("status 302"),
         ),
-        (
-            "nothing",
-            Reply::new(200, ""),
-            Some("not what was expected"),
-        ),
+        ("nothing", Reply::new(200, ""), Some("unexpected answer")),
         (
             "cut off",
             Reply::new(200, "{\"status\":"),
-            Some("not what was expected"),
+            Some("unexpected answer"),
         ),
         (
             "no JSON",
             Reply::new(200, "completed"),
-            Some("not what was expected"),
+            Some("unexpected answer"),
         ),
         (
             "something after it",
             Reply::new(200, "{} {}"),
-            Some("not what was expected"),
+            Some("unexpected answer"),
         ),
         (
             "without an end",

@@ -37,7 +37,7 @@ async fn a_webhook_is_added_listed_tested_and_removed() {
     );
     let again = again.expect(0);
     assert_eq!(again.out.trim(), id);
-    assert!(again.err.contains("added before"), "{}", again.err);
+    assert!(again.err.contains("already there"), "{}", again.err);
     let listed = run(&world, "laptop", &["notifications"]).expect(0);
     assert!(
         listed.out.contains(id) && listed.out.contains("localhost:1"),

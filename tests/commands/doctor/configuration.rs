@@ -62,7 +62,7 @@ fn a_hook_that_is_not_complete_is_found_out() {
             "command"
         };
         for (text, part) in [
-            (format!("/usr/bin/countersign hook {agent}"), "no guard"),
+            (format!("/usr/bin/countersign hook {agent}"), "no fallback"),
             (
                 format!("'/nowhere/countersign' hook {agent} || exit 2"),
                 "/nowhere/countersign",
@@ -73,7 +73,7 @@ fn a_hook_that_is_not_complete_is_found_out() {
             ),
         ] {
             // Claude has a switch of its own.
-            if agent == "claude" && part == "no guard" {
+            if agent == "claude" && part == "no fallback" {
                 continue;
             }
             let diagnosis = tampered(agent, path, |settings| {
@@ -122,7 +122,7 @@ fn a_hook_that_codex_does_not_trust_is_found_out() {
         (trusted.replace("sha256:", "sha256:0"), "does not trust it"),
         (
             trusted.replacen("trusted_hash", "enabled = false\ntrusted_hash", 1),
-            "has it disabled",
+            "disables it",
         ),
         ("[hooks".to_owned(), "config.toml, line 1"),
     ] {

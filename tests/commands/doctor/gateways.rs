@@ -101,7 +101,7 @@ async fn what_the_gateway_refuses_is_told() {
         ));
     });
     let diagnosis = examine(&world, Home::new(), &["claude"]).await;
-    diagnosis.expect("gateway", "failed", "does not take the credential");
+    diagnosis.expect("gateway", "failed", "does not accept the credential");
     diagnosis.expect("approver alice", "warning", "1 device(s)");
     change(&world, |profile| {
         profile.enforcer.as_mut().unwrap().gateway.api_key = good.unwrap();

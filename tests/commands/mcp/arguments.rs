@@ -143,7 +143,7 @@ async fn wrong_arguments_are_named_with_what_was_expected() {
         (
             "check_approval",
             json!({ "requestId": "x" }),
-            "knows no such request",
+            "unknown request",
         ),
         (
             "check_approval",
@@ -159,7 +159,7 @@ async fn wrong_arguments_are_named_with_what_was_expected() {
         (
             "withdraw_approval",
             json!({ "requestId": "x" }),
-            "knows no such request",
+            "unknown request",
         ),
         (
             "withdraw_approval",
