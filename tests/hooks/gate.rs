@@ -157,7 +157,7 @@ async fn edits_that_cannot_be_shown_are_denied_and_nobody_is_asked() {
         (
             "Edit",
             json!({ "file_path": file, "old_string": "x", "new_string": "y" }),
-            "does not have it",
+            "does not contain it",
         ),
         (
             "Write",
@@ -505,7 +505,7 @@ async fn prompts_reach_claude_and_codex_and_are_rejected_for_others() {
     assert_eq!(now.status, PromptStatus::Rejected);
     assert_eq!(
         now.reason.as_deref(),
-        Some("Gemini CLI has no way to take prompts")
+        Some("Gemini CLI cannot receive prompts")
     );
 }
 

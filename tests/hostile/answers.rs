@@ -72,17 +72,25 @@ async fn what_is_not_the_expected_message_is_no_answer() {
                 "{\"body\":1,\"body\":2}",
                 "two members of the same name",
             ),
-            ("a list", "[]", "the gateway gave an unexpected answer"),
-            ("null", "null", "the gateway gave an unexpected answer"),
+            (
+                "a list",
+                "[]",
+                "the gateway's answer is not what was expected",
+            ),
+            (
+                "null",
+                "null",
+                "the gateway's answer is not what was expected",
+            ),
             (
                 "an empty object",
                 "{}",
-                "the gateway gave an unexpected answer",
+                "the gateway's answer is not what was expected",
             ),
             (
                 "another message",
                 r#"{"msgId":"1","msgType":"decision.accepted","requestId":"01J2V8V3K6B2Z9X6G1V7Y2QK8H","body":{"decision":"approve"}}"#,
-                "the gateway gave an unexpected answer",
+                "the gateway's answer is not what was expected",
             ),
         ] {
             let reply = Reply::new(status, body);

@@ -110,21 +110,25 @@ async fn an_attempt_that_comes_to_nothing_pairs_nobody() {
             Reply::new(302, "").with("location", "/"),
             Some("status 302"),
         ),
-        ("nothing", Reply::new(200, ""), Some("unexpected answer")),
+        (
+            "nothing",
+            Reply::new(200, ""),
+            Some("not what was expected"),
+        ),
         (
             "cut off",
             Reply::new(200, "{\"status\":"),
-            Some("unexpected answer"),
+            Some("not what was expected"),
         ),
         (
             "no JSON",
             Reply::new(200, "completed"),
-            Some("unexpected answer"),
+            Some("not what was expected"),
         ),
         (
             "something after it",
             Reply::new(200, "{} {}"),
-            Some("unexpected answer"),
+            Some("not what was expected"),
         ),
         (
             "without an end",

@@ -93,7 +93,7 @@ impl Case {
             Self::GatewayDown => Some("cannot be reached"),
             Self::ProfileMissing => Some("there is no profile"),
             Self::Altered => Some("the decision is not trusted"),
-            Self::Claimed => Some("unexpected answer"),
+            Self::Claimed => Some("not what was expected"),
             // Whichever clock is looked at first.
             Self::Suspended => Some("decision"),
             Self::Approved | Self::HookKilled | Self::AllKilled | Self::DiskFull => None,

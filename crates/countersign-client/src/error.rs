@@ -18,11 +18,11 @@ pub enum ClientError {
     Unreachable { url: String, cause: String },
     #[error("the gateway at {url} did not answer in time")]
     Slow { url: String },
-    #[error("the gateway refused: {0}")]
+    #[error("the gateway refused this: {0}")]
     Refused(GatewayRefusal),
-    #[error("the gateway gave an unexpected answer: {0}")]
+    #[error("the gateway's answer is not what was expected: {0}")]
     Answer(String),
-    #[error("{} is no longer paired with this machine: the pairing was revoked; pair again: countersign pair", visible(.approver))]
+    #[error("the pairing with {} has been revoked; pair again: countersign pair", visible(.approver))]
     Unpaired { approver: String },
     #[error("that isn't an invitation link; copy the whole link that your administrator sent")]
     Invitation,

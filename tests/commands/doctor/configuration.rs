@@ -106,7 +106,7 @@ fn a_hook_that_is_not_complete_is_found_out() {
             let diagnosis = tampered(agent, path, |settings| {
                 settings["hooks"][event][0]["matcher"] = "Bash".into();
             });
-            diagnosis.expect(&check, "failed", "for the tools \"Bash\" only");
+            diagnosis.expect(&check, "failed", "only for the tools \"Bash\"");
         }
     }
 }
@@ -283,7 +283,7 @@ fn a_plugin_that_was_changed_is_found_out() {
     home.run(&["install", "opencode", "--yes"]);
     let text = home.read(path);
     home.write(path, &text.replace("reject(", "resolve("));
-    diagnose(&home, &["opencode"], &[]).expect("opencode hook", "failed", "or changed");
+    diagnose(&home, &["opencode"], &[]).expect("opencode hook", "failed", "was changed");
     home.write(
         path,
         &text.replace(env!("CARGO_BIN_EXE_countersign"), "/nowhere/countersign"),
@@ -298,7 +298,7 @@ fn a_policy_that_is_broken_exposed_or_wide_is_found_out() {
     let home = Home::new();
     home.run(&["install", "claude", "--yes"]);
     let policy = ".config/countersign/policy.toml";
-    diagnose(&home, &["claude"], &[]).expect("policy", "ok", "as written");
+    diagnose(&home, &["claude"], &[]).expect("policy", "ok", "valid in");
     for (text, status, part) in [
         ("[allow]\ntool = []", "failed", "unknown field `tool`"),
         (
@@ -311,7 +311,7 @@ fn a_policy_that_is_broken_exposed_or_wide_is_found_out() {
             "warning",
             "allow.tools has command",
         ),
-        ("[allow]\ncommands = ['cargo test …']", "ok", "as written"),
+        ("[allow]\ncommands = ['cargo test …']", "ok", "valid in"),
     ] {
         home.write(policy, text);
         diagnose(&home, &["claude"], &[]).expect("policy", status, part);

@@ -72,7 +72,7 @@ fn a_file_that_makes_no_sense_is_refused_by_name_and_line() {
         let ran = home.run(&["install", agent, "--yes"]);
         assert_eq!(ran.code, 65, "{}", ran.err);
         assert!(
-            ran.err.contains("line 2: it is not text in UTF-8"),
+            ran.err.contains("line 2: it is not UTF-8 text"),
             "{}",
             ran.err
         );
