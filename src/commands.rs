@@ -3,6 +3,7 @@
 mod approver;
 mod client;
 mod client_options;
+mod complete;
 mod doctor;
 mod enforcer;
 mod exit_action;
@@ -10,14 +11,17 @@ mod findings;
 #[cfg(feature = "gateway")]
 mod gateway;
 mod guard;
+mod help;
 mod hook;
 mod install;
 mod mcp;
+mod next_steps;
 mod output;
+mod short_id;
 mod signals;
 mod terminal;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;
 
 use self::client::ClientCommand;
@@ -33,44 +37,65 @@ pub struct Cli {
     #[command(flatten)]
     gateway: GatewayOptions,
     #[command(subcommand)]
-    command: CliCommand,
+    command: Option<CliCommand>,
 }
 
 #[derive(Subcommand)]
 enum CliCommand {
     #[command(flatten)]
     Client(ClientCommand),
-    /// Print a script that completes commands in a shell.
-    #[command(
-        after_help = "Example:\n  countersign completions bash > ~/.local/share/bash-completion/completions/countersign"
-    )]
+    /// Print a script that completes commands, profiles and ids in your shell.
+    #[command(after_help = complete::EXAMPLES)]
     Completions { shell: Shell },
     #[cfg(feature = "gateway")]
     #[command(flatten)]
     Gateway(GatewayCommand),
 }
 
+/// All commands, as `--help` shows them.
+pub fn command() -> Command {
+    let clients = ClientCommand::augment_subcommands(Command::new("clients"));
+    let clients = clients.get_subcommands().map(Command::get_name);
+    help::arrange(Cli::command(), clients.chain(["completions"]))
+}
+
+/// Answers a shell that asks for completions, if this call does.
+pub fn answer_shell() -> Option<std::io::Result<()>> {
+    complete::answer(command)
+}
+
 impl Cli {
+    /// Ends the program if the arguments make no sense.
+    pub fn read() -> Self {
+        let parsed = Self::from_arg_matches(&command().get_matches());
+        parsed.unwrap_or_else(|error| error.format(&mut command()).exit())
+    }
+
     /// Whether it is a command for one person, rather than a gateway that serves many.
     pub fn is_client(&self) -> bool {
         matches!(
             self.command,
-            CliCommand::Client(_) | CliCommand::Completions { .. }
+            None | Some(CliCommand::Client(_) | CliCommand::Completions { .. })
         )
     }
 
     /// Whether an agent waits for it, and takes some exit statuses for permission.
     pub fn is_hook(&self) -> bool {
-        matches!(self.command, CliCommand::Client(ClientCommand::Hook(_)))
+        matches!(
+            self.command,
+            Some(CliCommand::Client(ClientCommand::Hook(_)))
+        )
     }
 }
 
 pub async fn run(cli: Cli) -> anyhow::Result<ExitAction> {
-    match cli.command {
+    let Some(chosen) = cli.command else {
+        return next_steps::run(command()).await;
+    };
+    match chosen {
         CliCommand::Client(command) => client::run(command).await,
         CliCommand::Completions { shell } => {
-            let mut command = Cli::command();
-            clap_complete::generate(shell, &mut command, "countersign", &mut std::io::stdout());
+            complete::script(shell)?;
             Ok(ExitAction::DONE)
         }
         #[cfg(feature = "gateway")]

@@ -11,7 +11,6 @@ use std::os::unix::process::CommandExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use countersign::agent::BLOCK;
 use countersign::client::visible_lines;
 
@@ -24,7 +23,10 @@ use crate::commands::ExitAction;
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
-    let cli = commands::Cli::parse();
+    if let Some(answered) = commands::answer_shell() {
+        return answered.map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
+    }
+    let cli = commands::Cli::read();
     let is_hook = cli.is_hook();
     let ended = catch_unwind(AssertUnwindSafe(|| start(cli)));
     match ended {

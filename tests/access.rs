@@ -118,7 +118,7 @@ async fn a_malformed_api_key_gets_a_hint_and_every_other_wrong_one_the_same_answ
         let answer = answer.refused(401, "UNAUTHENTICATED").json();
         (answer["message"].clone(), answer["details"].clone())
     };
-    let said = "a valid credential is needed";
+    let said = "a valid credential is required";
     let hint = "an API key as printed when it was made: csk_…, complete and without placeholders";
     for malformed in [
         "csk_…".to_owned(),

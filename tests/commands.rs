@@ -11,6 +11,7 @@ mod grants;
 mod guard;
 pub mod install;
 mod mcp;
+mod newcomer;
 mod page;
 
 use crate::support::Client;

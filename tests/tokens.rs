@@ -67,7 +67,7 @@ pub fn not_taken(answer: Answer, what: &str) {
         Some("Bearer realm=\"countersign\", error=\"invalid_token\""),
         "{what}"
     );
-    assert_eq!(answer.body("/message"), "a valid credential is needed");
+    assert_eq!(answer.body("/message"), "a valid credential is required");
     assert_eq!(answer.detail("expected"), Value::Null, "{what}");
 }
 

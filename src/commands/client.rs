@@ -8,6 +8,7 @@ use countersign::client::visible;
 
 use super::approver::{self, ApproverCommand};
 use super::client_options::ClientOptions;
+use super::complete;
 use super::doctor::{self, DoctorArgs};
 use super::enforcer::{self, EnforcerCommand, PairArgs};
 use super::exit_action::{DENIED, ExitAction};
@@ -23,23 +24,22 @@ pub enum ClientCommand {
     Enforcer(EnforcerCommand),
     #[command(flatten)]
     Approver(ApproverCommand),
-    /// Answer an agent that is about to act: called by the agent's hook.
+    /// Answer an agent that is about to act; the agent's hook runs this.
     ///
-    /// It reads what the agent says from standard input, asks unless the policy says that nobody
-    /// needs to be asked, and answers in the agent's own form. After every error the answer is no,
-    /// with exit status 2.
+    /// Reads the agent's call from standard input, asks an approver unless the policy allows the
+    /// call, and answers in the agent's own format. Every error denies the call, with exit status 2.
     #[command(after_help = hook::EXAMPLES)]
     Hook(HookArgs),
-    /// Ask on behalf of another user, who cannot change whom and what is asked.
+    /// Ask for agents of another user, who can't change the profile or the policy.
     ///
-    /// It has the profile, the pairings, the grants and the policy. Hooks, `run` and `mcp` of those
-    /// users ask it with --guard.
+    /// The guard holds the profile, the pairings, the grants and the policy. The other users' hooks,
+    /// `run` and `mcp` reach it with --guard.
     #[command(after_help = guard::EXAMPLES, mut_arg("json", |option| option.hide(true)))]
     Guard(GuardArgs),
-    /// Pair an enforcer with an approver: begin it here, or answer one with its link or code.
+    /// Pair an agent's machine with an approver: start here, or answer a link or code.
     #[command(after_help = PAIR_EXAMPLES)]
     Pair(PairArgs),
-    /// List whom this profile is paired with.
+    /// List pairings.
     Pairings {
         #[command(flatten)]
         options: ClientOptions,
@@ -48,36 +48,35 @@ pub enum ClientCommand {
     Unpair {
         #[command(flatten)]
         options: ClientOptions,
-        /// The other side's id, as `pairings` shows it.
+        /// The other side's id; see `pairings`.
+        #[arg(add = complete::pairings())]
         id: String,
     },
-    /// Let an agent ask for approval by itself: a server of the Model Context Protocol (MCP) on
-    /// standard input and output.
+    /// Give an agent tools to ask with: an MCP server on standard input and output.
     ///
-    /// Its tools are `request_approval`, `check_approval` and `withdraw_approval`. It ends with its
-    /// input, and withdraws what waits then.
+    /// The tools are `request_approval`, `check_approval` and `withdraw_approval`. When the input
+    /// ends, the server withdraws its open requests and exits.
     #[command(after_help = mcp::EXAMPLES, mut_arg("json", |option| option.hide(true)))]
     Mcp(McpArgs),
-    /// Make an agent ask before it acts, by editing the agent's own configuration.
+    /// Make an agent ask before it acts: adds a hook to the agent's configuration.
     ///
-    /// Shows every change before it is made, and keeps everything else in those files. A second
-    /// time it changes nothing, unless something is missing or out of date.
+    /// Shows every change before making it, and leaves the rest of those files alone. Running it
+    /// again changes nothing, unless something is missing or out of date.
     #[command(after_help = install::EXAMPLES)]
     Install(InstallArgs),
-    /// Check that agents really ask here: profile, gateway, clock, pairing, devices, each agent's
-    /// configuration.
+    /// Check that agents on this machine really ask.
     ///
-    /// At the end a canary: the hook of each agent is given a call that nobody can approve, which
-    /// it must deny.
+    /// Checks profile, gateway, clock, pairing, devices and each agent's configuration. Then a
+    /// canary: each agent's hook gets a call that nobody can approve, and must deny it.
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(DoctorArgs),
 }
 
 const PAIR_EXAMPLES: &str = "\
 Examples:
-  countersign pair                    on the agent's machine: prints a link and waits
-  countersign pair 'https://…'        in the approver's terminal: answers it
-  countersign pair K7QM-2X9P          the same with the short code; compare the digits";
+  countersign pair                    on the agent's machine: print a link and wait
+  countersign pair 'https://…'        in the approver's terminal: open that link
+  countersign pair K7QM-2X9P          or type its short code, and compare the digits";
 
 pub async fn run(command: ClientCommand) -> anyhow::Result<ExitAction> {
     forbid_core_files()?;
@@ -109,7 +108,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<ExitAction> {
 /// command that `run` becomes starts as usual.
 fn forbid_core_files() -> anyhow::Result<()> {
     #[cfg(target_os = "linux")]
-    nix::sys::prctl::set_dumpable(false).context("core files cannot be switched off")?;
+    nix::sys::prctl::set_dumpable(false).context("core files cannot be disabled")?;
     Ok(())
 }
 
@@ -124,7 +123,7 @@ fn pairings(options: &ClientOptions) -> anyhow::Result<ExitAction> {
         pairings.extend(approver::pairings(&file)?);
     }
     if !options.json && pairings.is_empty() {
-        remark("paired with nobody; begin with: countersign pair");
+        remark("no pairings yet; start with: countersign pair");
     }
     print_list(options.json, &pairings, |pairing| pairing.line.clone())?;
     Ok(ExitAction::DONE)

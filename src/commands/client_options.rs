@@ -1,26 +1,25 @@
-//! Options, errors and lists that the client commands share, and the name of the machine.
+//! Options and lists that the client commands share, and the name of the machine.
 
 use clap::Args;
-use countersign::client::ClientError;
 use countersign::client::profile::ProfileFile;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Several ids begin with the given text.
-pub const NOT_UNIQUE: ClientError = ClientError::Choice("the id is not unique; give more of it");
+use super::complete;
 
 /// Options of every client command.
 #[derive(Args)]
 pub struct ClientOptions {
-    /// The profile to use, in the user's configuration directory.
+    /// The profile to use.
     #[arg(
         long,
         env = "COUNTERSIGN_PROFILE",
         default_value = "default",
-        value_name = "NAME"
+        value_name = "NAME",
+        add = complete::profiles()
     )]
     profile: String,
-    /// Print JSON, for programs.
+    /// Print JSON.
     #[arg(long)]
     pub json: bool,
 }

@@ -61,7 +61,12 @@ pub fn code_of(error: &anyhow::Error) -> u8 {
             | ClientError::NoDeviceInForce,
         ) => DENIED,
         Some(ClientError::Record(_)) => MALFORMED,
-        Some(ClientError::Choice(_) | ClientError::Invitation | ClientError::RolesTaken) => USAGE,
+        Some(
+            ClientError::Choice(_)
+            | ClientError::Ambiguous(_)
+            | ClientError::Invitation
+            | ClientError::RolesTaken,
+        ) => USAGE,
         None if error.is::<e2e::Error>() => DENIED,
         None if error.is::<ProfileError>() => PROFILE,
         Some(_) | None => FAILURE,

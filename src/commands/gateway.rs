@@ -36,21 +36,21 @@ use crate::dev::{self, DevOptions};
 /// Options of every command of the gateway.
 #[derive(Args)]
 pub struct GatewayOptions {
-    /// A TOML file with the configuration; COUNTERSIGN_… variables override it.
+    /// The gateway's configuration file (TOML); COUNTERSIGN_… variables override it.
     #[arg(
         long,
         global = true,
         env = "COUNTERSIGN_CONFIG_FILE",
         value_name = "FILE",
-        help_heading = "Options of the gateway"
+        help_heading = "Gateway options"
     )]
     config: Option<PathBuf>,
-    /// PostgreSQL to use, instead of database.url.
+    /// The gateway's PostgreSQL, instead of database.url.
     #[arg(
         long,
         global = true,
         value_name = "URL",
-        help_heading = "Options of the gateway"
+        help_heading = "Gateway options"
     )]
     database_url: Option<String>,
 }
@@ -59,25 +59,24 @@ pub struct GatewayOptions {
 pub enum GatewayCommand {
     /// Run a node.
     Serve(ServeArgs),
-    /// Apply the migrations that are missing.
+    /// Apply missing database migrations.
     Migrate,
-    /// Check the configuration and what it names: files, the database, its schema, notifications.
+    /// Check the configuration, its files, the database, its schema and notifications.
     Check {
         /// Print the findings as JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Ask a running node whether it is ready; for a container's health check.
+    /// Check whether a running node is ready, for a container's health check.
     Health {
-        /// The node; by default the configured address.
+        /// The node's address; by default the configured one.
         #[arg(long, value_name = "HOST:PORT")]
         address: Option<String>,
     },
-    /// Run a whole gateway on a private PostgreSQL, with a demo tenant.
+    /// Try it: run a gateway with a private PostgreSQL and a demo tenant.
     #[cfg(feature = "dev")]
     Dev(DevArgs),
-    /// Write the approvers' page to a directory, for another host than the gateway's; or compare it
-    /// with what a host serves.
+    /// Write the approvers' page to a directory for another host, or verify a hosted page.
     Page(PageArgs),
     /// Manage tenants.
     Tenant(AdminArgs<TenantCommand>),
@@ -85,18 +84,18 @@ pub enum GatewayCommand {
     Credential(AdminArgs<CredentialCommand>),
     /// Manage approvers' signing keys.
     Key(AdminArgs<KeyCommand>),
-    /// Invite somebody: print a link that gives a credential, once.
+    /// Invite someone: print a link that works once.
     Invite(InviteArgs),
-    /// Look at the devices of approvers, and reset them.
+    /// List approvers' devices, or reset them.
     Device(AdminArgs<DeviceCommand>),
-    /// Revoke tokens that another issuer made: JWTs and OAuth 2.0 tokens.
+    /// Revoke JWTs and OAuth 2.0 tokens of another issuer.
     Token(AdminArgs<TokenCommand>),
 }
 
 // Not a doc comment: it would replace the help of the commands.
 #[derive(Args)]
 pub struct AdminArgs<C: Subcommand> {
-    /// Print JSON, for programs.
+    /// Print JSON.
     #[arg(long, global = true)]
     json: bool,
     #[command(subcommand)]
@@ -110,16 +109,16 @@ pub struct DevArgs {
     /// 127.0.0.1, port 0 free ports.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = serve::parse_listen, default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
-    /// How many nodes to run, each as a process.
+    /// How many nodes to run, each in its own process.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
     nodes: u16,
     /// Where to keep PostgreSQL's data and the demo credentials.
     #[arg(long, conflicts_with = "ephemeral")]
     data_dir: Option<PathBuf>,
-    /// Keep the data in a temporary directory and remove it at the end.
+    /// Keep the data in a temporary directory and delete it at the end.
     #[arg(long)]
     ephemeral: bool,
-    /// A JSON file with addresses and keys, written once every node is ready.
+    /// Write addresses and keys to this JSON file once every node is ready.
     #[arg(long)]
     ready_file: Option<PathBuf>,
 }

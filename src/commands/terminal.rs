@@ -9,6 +9,7 @@ use anyhow::Context as _;
 pub use countersign::agent::parse_duration;
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
+use terminal_size::{Width, terminal_size_of};
 
 const CLEAR_LINE: &str = "\r\x1b[K";
 
@@ -53,6 +54,16 @@ impl TerminalScreen {
 
     pub fn paint(&self, colour: Colour, text: &str) -> String {
         paint(self.colour, colour, text)
+    }
+
+    /// A QR code, unless this is no terminal, or one that is too narrow for it. A very long text has
+    /// none.
+    pub fn qr_code(&self, text: &str) -> Option<String> {
+        let code = qr_code(text).ok().filter(|_| self.terminal)?;
+        let columns = terminal_size_of(std::io::stderr());
+        let columns = columns.map_or(u16::MAX, |(Width(columns), _)| columns);
+        let needed = code.lines().next()?.chars().count();
+        (needed <= columns.into()).then_some(code)
     }
 
     /// Shows one line of progress in place of the last one. In a file it would only be noise.
@@ -156,7 +167,7 @@ pub async fn confirm_digits(screen: &mut TerminalScreen) -> bool {
 }
 
 /// A QR code of two rows per line, dark on light, which every camera reads.
-pub fn qr_code(text: &str) -> anyhow::Result<String> {
+fn qr_code(text: &str) -> anyhow::Result<String> {
     let code = QrCode::with_error_correction_level(text, qrcode::EcLevel::L)?;
     let mut image = code.render::<Dense1x2>();
     let image = (image.dark_color(Dense1x2::Light)).light_color(Dense1x2::Dark);

@@ -46,7 +46,7 @@ fn an_edit_that_does_not_fit_the_file_is_refused_before_anyone_is_asked() {
         ("x", None, "does not exist"),
         ("a", Some(b"a a\n"), "has it 2 times"),
         ("", Some(b"a\n"), "the text to replace is empty"),
-        ("a", Some(b"a\xff"), "not text in UTF-8"),
+        ("a", Some(b"a\xff"), "not UTF-8 text"),
     ] {
         let error = edit(old, "y", content).unwrap_err();
         assert!(error.contains(expected), "{error}");

@@ -89,11 +89,11 @@ async fn an_approval_for_longer_is_used_without_asking_again() {
     page.press("Approve").await;
     page.ends_as("Approved").await;
     let ran = first.end().await.expect(0);
-    assert!(ran.err.contains("kept as a grant"), "{}", ran.err);
+    assert!(ran.err.contains("saved as a grant"), "{}", ran.err);
     for word in ["one", "two"] {
         let ran = bot.run(&["run", "--", "echo", word]).await.expect(0);
         assert_eq!(ran.out, format!("{word}\n"));
-        assert!(ran.err.contains("permitted by alice"), "{}", ran.err);
+        assert!(ran.err.contains("allowed by alice"), "{}", ran.err);
     }
     page.close().await;
 }

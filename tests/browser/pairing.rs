@@ -7,16 +7,16 @@ use super::stage::{Bot, BrowserStage, Terminal};
 /// Begins a pairing in a terminal and types its code into the page. The digits of both.
 async fn typed(bot: &Bot, page: &Page) -> (Terminal, String, String) {
     let mut terminal = bot.terminal("countersign pair");
-    let line = terminal.says("compare the digits: ").await;
+    let line = terminal.says("compare the digits on both screens: ").await;
     let code = line.trim().rsplit(' ').next().unwrap().to_owned();
     page.open("#/agents").await;
     page.press("Pair an agent").await;
     page.press("Short code").await;
     page.fill("Short code", &code).await;
     page.press("Pair").await;
-    page.sees("Compare these digits").await;
+    page.sees("Compare all fifteen digits").await;
     let shown = page.run("return [...document.querySelectorAll('.digits span')].map((one) => one.innerText).join(' ')").await;
-    terminal.says("Compare these digits").await;
+    terminal.says("Compare all fifteen digits").await;
     let digits = terminal
         .says_line(|line| {
             line.trim().len() == 17

@@ -241,9 +241,9 @@ async fn no_prefix_is_granted_for_other_words_for_shells_or_for_what_is_no_comma
         (
             command(&["sh", "-c", "ls"]),
             vec!["sh", "-c"],
-            "say what runs",
+            "choose what runs",
         ),
-        (command(&["sudo", "ls"]), vec!["sudo"], "say what runs"),
+        (command(&["sudo", "ls"]), vec!["sudo"], "choose what runs"),
         (
             shell.as_object().unwrap().clone(),
             vec!["git"],

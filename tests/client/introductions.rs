@@ -240,7 +240,10 @@ async fn a_profile_that_was_given_other_keys_learns_nothing_of_the_former() {
     // Another program joins with the same profile.
     world.device("bob", "phone").await;
     let refused = phone.share_enforcers().await.unwrap_err();
-    assert!(refused.to_string().contains("other keys"), "{refused}");
+    assert!(
+        refused.to_string().contains("keys were replaced"),
+        "{refused}"
+    );
     let profile = world.file("phone").load().unwrap().approver.unwrap();
     assert!(profile.enforcers.is_empty() && profile.devices.is_empty());
 }

@@ -192,7 +192,7 @@ async fn what_does_not_exist_is_named_on_the_command_line() {
     ] {
         let (ok, text) = with(&arguments);
         let expected =
-            "no tenant \"acme\"; list them, with their ids, with `countersign tenant list`";
+            "no tenant \"acme\"; list tenants and their ids with `countersign tenant list`";
         assert!(!ok && text.contains(expected), "{arguments:?}: {text}");
     }
     let (ok, text) = with(&["credential", "revoke", "nobody"]);

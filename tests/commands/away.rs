@@ -93,7 +93,7 @@ async fn a_gateway_that_comes_back_is_asked() {
         (line, errors)
     })
     .await;
-    assert!(line.contains("answers 503; trying again"), "{line}");
+    assert!(line.contains("busy (status 503); trying again"), "{line}");
     switch.set_away(false);
     decide(&alice, &choice(Verdict::Approve)).await;
     let (status, rest) = blocking(move || {

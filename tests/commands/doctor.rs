@@ -130,7 +130,7 @@ fn a_hook_that_does_not_deny_is_found_out() {
         (
             "echo '{}'; echo no >&2; exit 2".to_owned(),
             "failed",
-            "no denial",
+            "not a denial",
         ),
         (
             format!("echo log; echo '{denial}'; echo no >&2; exit 2"),
@@ -172,9 +172,9 @@ fn the_version_of_an_agent_is_compared_with_the_one_that_was_measured() {
         (
             "echo '2.1.325 (Claude Code)'",
             "ok",
-            "2.1.325, which was measured",
+            "2.1.325, a tested version",
         ),
-        ("echo 2.0.1", "warning", "measured with 2.1.325"),
+        ("echo 2.0.1", "warning", "tested with 2.1.325"),
         ("printf '9.9.9\\033[2J'", "warning", "is 9.9.9; "),
         ("echo nothing", "warning", "unknown version"),
         ("exit 1", "warning", "unknown version"),

@@ -417,12 +417,15 @@ fn a_label_that_nobody_could_read_is_refused_before_anyone_is_asked() {
         let output = output.unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{label:?}: {said}");
-        assert!(said.contains("1 to 256 characters"), "{label:?}: {said}");
+        assert!(
+            said.contains("1 to 256 visible characters"),
+            "{label:?}: {said}"
+        );
     }
 }
 
 #[test]
-fn every_command_has_help_and_shells_complete_it() {
+fn every_command_has_help() {
     for name in [
         "run", "ask", "mcp", "pair", "join", "inbox", "show", "approve", "reject", "devices",
         "verify",
@@ -430,14 +433,5 @@ fn every_command_has_help_and_shells_complete_it() {
         let output = countersign().args([name, "--help"]).output().unwrap();
         let help = String::from_utf8(output.stdout).unwrap();
         assert!(help.contains("Example"), "{name}: {help}");
-    }
-    for shell in ["bash", "zsh", "fish", "elvish"] {
-        let output = countersign().args(["completions", shell]).output().unwrap();
-        assert!(output.status.success());
-        let script = String::from_utf8(output.stdout).unwrap();
-        assert!(
-            script.contains("unpair") && script.contains("countersign"),
-            "{shell}"
-        );
     }
 }

@@ -20,7 +20,7 @@ fn printed() -> Vec<String> {
 }
 
 /// One line in a terminal of its own, with what is typed there.
-fn terminal(config: &Path, line: &str, typed: &str) -> Child {
+pub fn terminal(config: &Path, line: &str, typed: &str) -> Child {
     let program = countersign();
     let mut command = Command::new("script");
     for (name, value) in program.get_envs() {
@@ -55,7 +55,7 @@ fn terminal(config: &Path, line: &str, typed: &str) -> Child {
 }
 
 /// Everything it prints until its end, and its exit status.
-fn end(mut child: Child) -> (i32, String) {
+pub fn end(mut child: Child) -> (i32, String) {
     let mut text = String::new();
     let mut output = BufReader::new(child.stdout.take().unwrap());
     std::io::Read::read_to_string(&mut output, &mut text).unwrap();
@@ -154,7 +154,11 @@ fn the_first_five_minutes_of_the_readme_go_as_printed() {
     // And no more.
     assert!(include_str!("../../README.md").contains("`countersign unpair demo-enforcer`"));
     run(&config, "countersign unpair demo-enforcer", "");
-    let (code, text) = end(terminal(&config, &ask, ""));
+    let (code, text) = end(terminal(&config, &ask, "no\n"));
     assert_eq!(code, 77, "{text}");
-    assert!(text.contains("revoked"), "{text}");
+    assert!(text.contains("Pair again now? [yes/no]"), "{text}");
+    assert!(
+        text.contains("revoked") && text.contains("countersign pair"),
+        "{text}"
+    );
 }

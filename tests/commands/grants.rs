@@ -74,11 +74,11 @@ async fn a_command_that_was_permitted_for_a_time_runs_again_without_asking() {
     let echo = ["run", "--", "echo", "hello"];
     let same = permits(DecisionScope::Timebox, GrantMatch::Same);
     let ran = asked(&world, &alice, &echo, &same).await.expect(0);
-    assert!(ran.err.contains("kept as a grant"), "{}", ran.err);
+    assert!(ran.err.contains("saved as a grant"), "{}", ran.err);
     for _ in 0..2 {
         let ran = run(&world, "bot", &echo).await.expect(0);
         assert_eq!(ran.out, "hello\n");
-        assert!(ran.err.contains("permitted by alice"), "{}", ran.err);
+        assert!(ran.err.contains("allowed by alice"), "{}", ran.err);
         assert!(ran.err.contains("until 20"), "{}", ran.err);
     }
     let ran = run(&world, "bot", &["run", "--json", "--", "echo", "hello"]).await;
@@ -98,7 +98,7 @@ async fn a_command_that_was_permitted_for_a_time_runs_again_without_asking() {
     }
     let other = ["run", "--approver", "bob", "--", "echo", "hello"];
     let ran = run(&world, "bot", &other).await.expect(77);
-    assert!(ran.err.contains("paired with nobody"), "{}", ran.err);
+    assert!(ran.err.contains("no approver is paired"), "{}", ran.err);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -122,6 +122,8 @@ async fn grants_are_listed_and_forgotten() {
         .out;
     let shown: Value = serde_json::from_str(&shown).unwrap();
     let grant = &shown[0];
+    let end = &grant["requestId"].as_str().unwrap()[28..];
+    assert!(listed.starts_with(&format!("{end}  ")), "{listed}");
     assert_eq!(
         grant["match"],
         json!({ "match": "prefix", "argv": ["echo", "hello"] })
@@ -134,7 +136,7 @@ async fn grants_are_listed_and_forgotten() {
     run(&world, "bot", &["grants", "forget", id, "--all"])
         .await
         .expect(2);
-    run(&world, "bot", &["grants", "forget", &id[..13]])
+    run(&world, "bot", &["grants", "forget", &id[id.len() - 8..]])
         .await
         .expect(0);
     let reject = choice(Verdict::Reject);
@@ -180,7 +182,7 @@ async fn grants_that_others_could_have_written_are_not_used() {
     std::fs::set_permissions(&grants, permissions).unwrap();
     let ran = asked(&world, &alice, &echo, &choice(Verdict::Reject)).await;
     let ran = ran.expect(77);
-    assert!(ran.err.contains("no grant is used"), "{}", ran.err);
+    assert!(ran.err.contains("grants are not used"), "{}", ran.err);
     let listed = run(&world, "bot", &["grants"]).await.expect(78);
     assert!(listed.err.contains("forget --all"), "{}", listed.err);
     run(&world, "bot", &["grants", "forget", "--all"])

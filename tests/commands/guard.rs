@@ -215,7 +215,7 @@ async fn a_hook_that_ends_or_a_guard_that_ends_takes_the_request_back() {
     scene.guard.kill();
     let (code, out, _) = end(child).await;
     assert_eq!(code, 2);
-    assert!(out.contains("the guard has ended the connection"), "{out}");
+    assert!(out.contains("the guard closed the connection"), "{out}");
     let (code, out, _) = end(scene.hook(&scene.bash("make"))).await;
     assert_eq!(code, 2);
     assert!(out.contains("cannot be reached"), "{out}");
@@ -320,7 +320,7 @@ async fn nonsense_is_answered_as_such_and_doctor_proves_a_guard() {
     assert_eq!(code, 0, "{err}");
     let settings = scene.agent_home().join(".claude/settings.json");
     let settings = std::fs::read_to_string(settings).unwrap();
-    assert!(out.contains("our hook is not installed"), "{out}");
+    assert!(out.contains("the hook is not installed"), "{out}");
     assert!(
         settings.contains(&format!("--guard '{address}'")),
         "{settings}"

@@ -66,7 +66,7 @@ fn every_agent_gets_a_complete_hook_once_and_loses_it_again() {
         let again = home.run(&["install", agent, "--yes"]);
         assert_eq!((again.code, again.out.as_str()), (0, ""), "{agent}");
         assert!(
-            again.err.contains("installed already; nothing to change"),
+            again.err.contains("already installed; nothing to change"),
             "{}",
             again.err
         );

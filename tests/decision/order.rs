@@ -47,10 +47,7 @@ async fn faults_are_judged_in_their_order() {
         let answer = answer.refused(404, "NOT_FOUND");
         assert_eq!(answer.body("/requestId"), request);
         let message = answer.body("/message");
-        assert_eq!(
-            message,
-            "there is no such thing, or it is not for this caller"
-        );
+        assert_eq!(message, "not found, or not visible to this caller");
     };
     let asked = pending(&enforcer).await;
     not_found(&unknown, &approver).await;

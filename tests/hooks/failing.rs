@@ -153,7 +153,7 @@ async fn signals_deny_and_withdraw_the_request() {
         let ran = end(child).await;
         ran.is_denied(
             Agent::Claude,
-            "interrupted before there was a decision; the request was withdrawn",
+            "interrupted before anyone decided; the request was withdrawn",
         );
         scene.nobody_was_asked().await;
     }
@@ -216,10 +216,10 @@ async fn input_that_is_not_understood_is_denied() {
     let whole = scene.bash("make");
     for agent in Agent::ALL {
         for (input, expected) in [
-            ("", "not understood"),
-            ("{", "not understood"),
-            ("null", "not understood"),
-            (&whole[..whole.len() / 2], "not understood"),
+            ("", "does not understand"),
+            ("{", "does not understand"),
+            ("null", "does not understand"),
+            (&whole[..whole.len() / 2], "does not understand"),
             (
                 "{\"event\":\"?\",\"hook_event_name\":\"?\",\"hookName\":\"?\"}",
                 "update countersign",
@@ -240,14 +240,14 @@ async fn input_that_is_not_understood_is_denied() {
         "cwd": "here", "hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": { "command": "x" },
     });
     let ran = scene.hook(Agent::Claude, &[], &relative.to_string()).await;
-    ran.is_denied(Agent::Claude, "in which directory");
+    ran.is_denied(Agent::Claude, "which directory it works in");
     let closed = end(scene
         .command(Agent::Claude, &[])
         .stdin(Stdio::null())
         .spawn()
         .unwrap())
     .await;
-    closed.is_denied(Agent::Claude, "not understood");
+    closed.is_denied(Agent::Claude, "does not understand");
     scene.nobody_was_asked().await;
 }
 

@@ -112,7 +112,7 @@ async fn a_file_that_changes_after_it_was_shown_denies_the_edit() {
             .unwrap();
         end(child)
             .await
-            .is_denied(Agent::Claude, "changed while the decision was awaited");
+            .is_denied(Agent::Claude, "changed after the approver saw the edit");
     }
     // A link that leads elsewhere now, with the same content there.
     std::fs::write(&file, "one\ntwo\n").unwrap();
@@ -128,7 +128,7 @@ async fn a_file_that_changes_after_it_was_shown_denies_the_edit() {
         .unwrap();
     end(child)
         .await
-        .is_denied(Agent::Claude, "changed while the decision was awaited");
+        .is_denied(Agent::Claude, "changed after the approver saw the edit");
     // A file that was to be created is there now.
     let new = scene.project().join("new.txt");
     let write = scene.claude("Write", &json!({ "file_path": new, "content": "x\n" }));
@@ -142,7 +142,7 @@ async fn a_file_that_changes_after_it_was_shown_denies_the_edit() {
         .unwrap();
     end(child)
         .await
-        .is_denied(Agent::Claude, "changed while the decision was awaited");
+        .is_denied(Agent::Claude, "changed after the approver saw the edit");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -157,7 +157,7 @@ async fn edits_that_cannot_be_shown_are_denied_and_nobody_is_asked() {
         (
             "Edit",
             json!({ "file_path": file, "old_string": "x", "new_string": "y" }),
-            "does not have it",
+            "does not contain it",
         ),
         (
             "Write",
@@ -182,12 +182,12 @@ async fn edits_that_cannot_be_shown_are_denied_and_nobody_is_asked() {
         (
             "Read",
             json!({ "file_path": scene.own("bot.toml") }),
-            "not for agents",
+            "agents may not touch",
         ),
         (
             "Bash",
             json!({ "command": format!("cat {}", scene.own("bot.toml").display()) }),
-            "not for agents",
+            "agents may not touch",
         ),
     ] {
         let ran = scene
@@ -505,7 +505,7 @@ async fn prompts_reach_claude_and_codex_and_are_rejected_for_others() {
     assert_eq!(now.status, PromptStatus::Rejected);
     assert_eq!(
         now.reason.as_deref(),
-        Some("Gemini CLI has no way to take prompts")
+        Some("Gemini CLI cannot receive prompts")
     );
 }
 

@@ -111,7 +111,7 @@ async fn what_is_not_the_expected_message_is_no_answer() {
     scene.program_denied(case).await;
 }
 
-const NO_DECISION: &str = "there was no decision in time";
+const NO_DECISION: &str = "nobody decided in time";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_that_does_not_come_denies_when_the_time_is_over() {
@@ -128,7 +128,7 @@ async fn an_answer_that_does_not_come_denies_when_the_time_is_over() {
             (
                 "never complete",
                 silent(status, Content::Silence),
-                "gave no answer in time",
+                "did not answer in time",
             ),
         ] {
             // The end of the time cuts a wait off before its answer is late.

@@ -84,7 +84,7 @@ async fn programs_without_a_terminal_pair_nobody_by_a_typed_code() {
     let mut enforcer = enforcer.stderr(Stdio::piped()).spawn().unwrap();
     let mut printed = BufReader::new(enforcer.stderr.take().unwrap());
     let waiting = tokio::task::spawn_blocking(move || {
-        let mark = "compare the digits: ";
+        let mark = "compare the digits on both screens: ";
         let mut line = String::new();
         while !line.contains(mark) {
             line.clear();

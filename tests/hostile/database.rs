@@ -125,7 +125,7 @@ async fn a_stored_decision_that_is_edited_approves_nothing() {
     let denial = scene
         .denied_after(async |id: &str| scene.overwrite(id, "{}").await)
         .await;
-    assert!(denial.contains("not in the full form"), "nothing: {denial}");
+    assert!(denial.contains("in the compact form"), "nothing: {denial}");
 
     // With the program.
     let hold = Hold::default();

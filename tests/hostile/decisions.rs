@@ -48,7 +48,7 @@ async fn no_member_of_a_decision_can_be_altered() {
             body.as_object_mut().unwrap().remove(name).unwrap();
         });
         let cause = match name {
-            "sigAlg" => "not in the full form",
+            "sigAlg" => "in the compact form",
             "policyHints" => SIGNATURE,
             _ => &shape,
         };
@@ -143,12 +143,12 @@ async fn what_is_not_one_strict_envelope_around_a_decision_is_no_decision() {
         Case::approved(
             "an empty body",
             Lie::default().body(|body| *body = json!({})),
-            "not in the full form",
+            "in the compact form",
         ),
         Case::approved(
             "the body inside another",
             Lie::default().body(|body| *body = json!({ "decision": body.clone() })),
-            "not in the full form",
+            "in the compact form",
         ),
     ];
     scene.all_denied(cases).await;

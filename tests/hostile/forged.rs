@@ -147,7 +147,7 @@ async fn what_the_device_signed_about_something_else_is_not_taken_for_this() {
     let set = |name: &'static str, value: Value| {
         signing(Box::new(move |body| body[name] = value.clone()))
     };
-    let hints = "what the approver added to the decision cannot be read";
+    let hints = "the approver's note on the decision cannot be read";
     let past = in_time(-1);
     let compact = {
         let laptop = device_of(&scene.world, "laptop");
@@ -185,7 +185,7 @@ async fn what_the_device_signed_about_something_else_is_not_taken_for_this() {
             set("expiresAt", json!(past)),
             "the decision has expired",
         ),
-        Case::rejected("compact", compact, "not in the full form"),
+        Case::rejected("compact", compact, "in the compact form"),
         Case::rejected(
             "the hints of another decision",
             set("policyHints", old["body"]["policyHints"].clone()),

@@ -20,7 +20,7 @@ use crate::support::devices::{Device, Owner};
 use crate::support::{signed, until};
 
 pub const SIGNATURE: &str = "the decision's signature does not verify under the device";
-pub const UNKNOWN: &str = "is not known here; pair again, or have a known device add it";
+pub const UNKNOWN: &str = "is not known here; pair again, or add it from a known device";
 pub const REVOKED: &str = "was revoked; it must create new keys";
 
 /// `bot` is paired with the laptop of `alice`.

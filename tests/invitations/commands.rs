@@ -36,7 +36,7 @@ async fn invitations_are_made_listed_and_withdrawn_on_the_command_line() {
     assert!(listed.contains("used"), "{listed}");
     let id = listed.split(' ').next().unwrap().trim();
     let (ok, text) = with(&["invite", "withdraw", id]);
-    assert!(!ok && text.contains("was used"), "{text}");
+    assert!(!ok && text.contains("has been used"), "{text}");
 
     let (ok, text) = run(countersign()
         .env("COUNTERSIGN_PAGE__URL", "https://approve.example.com")

@@ -89,7 +89,7 @@ impl Case {
         match self {
             Self::Rejected => Some(REASON),
             Self::Undecided => Some("without a decision"),
-            Self::FileChanged => Some("changed while the decision was awaited"),
+            Self::FileChanged => Some("changed after the approver saw the edit"),
             Self::GatewayDown => Some("cannot be reached"),
             Self::ProfileMissing => Some("there is no profile"),
             Self::Altered => Some("the decision is not trusted"),
@@ -115,7 +115,7 @@ const HOLES: [(Agent, Case, &str); 2] = [
     (Agent::Codex, Case::AllKilled, SHELL_KILLED),
     (Agent::Gemini, Case::AllKilled, SHELL_KILLED),
 ];
-const SHELL_KILLED: &str = "if the shell around the hook is killed, the call happens";
+const SHELL_KILLED: &str = "if the shell around the hook is killed, the call goes ahead";
 
 pub fn hole(agent: Agent, case: Case) -> Option<&'static str> {
     let known = HOLES.iter().find(|hole| (hole.0, hole.1) == (agent, case));

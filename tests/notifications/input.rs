@@ -166,7 +166,7 @@ async fn a_gateway_that_sends_none_says_so_in_words() {
     });
     assert_eq!(list, expected);
     let refused = scene.post(&scene.webhook("/hook")).await;
-    let message = "this gateway sends no notifications: notifications.enabled is false";
+    let message = "this gateway doesn't send notifications: notifications.enabled is false";
     assert_eq!(refused.json()["message"], message, "{}", refused.text);
     refused.refused(403, "POLICY_DENY");
 

@@ -80,7 +80,7 @@ impl FromStr for Agent {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{title} sent something that is not understood: {problem}")]
+#[error("{title} sent something that Countersign does not understand: {problem}")]
 pub struct UnreadableEvent {
     title: &'static str,
     problem: String,

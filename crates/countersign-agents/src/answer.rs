@@ -82,7 +82,7 @@ pub fn takes_context(agent: Agent, event: &HookEvent) -> bool {
 pub async fn guarded(agent: Agent, work: impl Future<Output = HookOutput>) -> HookOutput {
     let ended = AssertUnwindSafe(work).catch_unwind().await;
     ended.unwrap_or_else(|_| {
-        let reason = "countersign failed inside; this is a bug, please report it";
+        let reason = "countersign failed internally; this is a bug, please report it";
         HookOutput::denied(agent, None, reason)
     })
 }

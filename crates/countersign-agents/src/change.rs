@@ -24,7 +24,7 @@ pub fn replaced(
     let text = match base {
         None => "",
         Some(bytes) => std::str::from_utf8(bytes)
-            .map_err(|_| format!("{path} is not text in UTF-8, so the edit cannot be shown"))?,
+            .map_err(|_| format!("{path} is not UTF-8 text, so the edit cannot be shown"))?,
     };
     // Agents see files with ends of lines as on Unix, and write them back as they were.
     let has_crlf = text.contains("\r\n");
@@ -38,7 +38,7 @@ pub fn replaced(
         searched += text.len();
         if searched > MAX_SEARCHED_BYTES {
             return Err(format!(
-                "there are too many edits of {path} at once; make smaller changes; nobody was asked"
+                "too many edits of {path} at once; make smaller changes; nobody was asked"
             ));
         }
         let mut old = edit.old.replace("\r\n", "\n");
@@ -54,13 +54,13 @@ pub fn replaced(
         let count = text.matches(&old).count() as u64;
         let wrong = match (count, edit.occurrences) {
             (0, _) if base.is_none() => Some("which does not exist".to_owned()),
-            (0, _) => Some("which does not have it".to_owned()),
+            (0, _) => Some("which does not contain it".to_owned()),
             (1, MatchCount::One) | (_, MatchCount::All) => None,
-            (_, MatchCount::One) => Some(format!("which has it {count} times")),
+            (_, MatchCount::One) => Some(format!("which contains it {count} times")),
             (count, MatchCount::Exactly(expected)) if count == expected => None,
-            (count, MatchCount::Exactly(expected)) => {
-                Some(format!("which has it {count} times instead of {expected}"))
-            }
+            (count, MatchCount::Exactly(expected)) => Some(format!(
+                "which contains it {count} times instead of {expected}"
+            )),
         };
         if let Some(wrong) = wrong {
             return Err(format!(
@@ -71,7 +71,7 @@ pub fn replaced(
             > MAX_TEXT_BYTES
         {
             return Err(format!(
-                "{path} would be too large to be shown; make smaller changes; nobody was asked"
+                "{path} would be too large to show; make smaller changes; nobody was asked"
             ));
         }
         // Claude Code does so.
@@ -119,7 +119,7 @@ pub fn cell_sources(
         (CellChange::Replace, Some(cell)) => Ok((source_of(cell), source.to_owned())),
         (CellChange::Delete, Some(cell)) => Ok((source_of(cell), String::new())),
         (CellChange::Replace | CellChange::Delete, None) => Err(format!(
-            "it is not said which cell of {path} is meant; nobody was asked"
+            "the call does not say which cell of {path} it means; nobody was asked"
         )),
     }
 }
@@ -146,7 +146,7 @@ pub fn diff(name: &str, old: Option<&[u8]>, new: Option<&str>) -> String {
     let mut shown = String::new();
     if is_binary {
         let bytes = old.map_or(0, <[u8]>::len);
-        shown = format!("Binary file {name} of {bytes} bytes is replaced\n");
+        shown = format!("Binary file {name} ({bytes} bytes) is replaced\n");
     }
     let diff =
         (TextDiff::configure().timeout(DIFF_TIMEOUT)).diff_lines(text, new.unwrap_or_default());

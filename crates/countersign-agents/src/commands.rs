@@ -34,12 +34,12 @@ impl CommandRule {
         }
         let (words, listed) = rest.split_at(rest.find(" [").unwrap_or(rest.len()));
         let words = plain_words(words)
-            .ok_or_else(|| wrong("is not made of plain words, or runs another command"))?;
+            .ok_or_else(|| wrong("is more than plain words, or runs another command"))?;
         let program = words.first().map_or("", String::as_str);
         let options = listed.split_whitespace().map(|item| {
             let option = item.strip_prefix('[').and_then(|item| item.strip_suffix(']'));
             let option = option.filter(|option| option.starts_with('-'));
-            let option = option.ok_or_else(|| wrong("may have only [--options] and … at its end"))?;
+            let option = option.ok_or_else(|| wrong("may end only with [--options] and …"))?;
             if chooses_something(program, option) {
                 let problem = "lists an option that can choose a program, a file, a directory or a configuration";
                 return Err(format!("{}: {option}", wrong(problem)));

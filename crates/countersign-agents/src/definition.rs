@@ -81,12 +81,12 @@ pub enum KnownHole {
 
 /// Holes that several agents have.
 pub const SUSPENDED: &str =
-    "if it is suspended for more than a day while the hook waits, the call happens";
-pub const SHELL_KILLED: &str = "if the shell around the hook is killed, the call happens";
+    "if it is suspended for more than a day while the hook waits, the call goes ahead";
+pub const SHELL_KILLED: &str = "if the shell around the hook is killed, the call goes ahead";
 pub const SWITCHED_OFF: &str = "a project can switch hooks off, unless they are managed";
-pub const OTHER_HOOKS: &str = "another hook can change the input after it was approved";
+pub const OTHER_HOOKS: &str = "another hook can change the input after its approval";
 pub const ENVIRONMENT: &str =
-    "a project's files can set environment variables, which the hook starts with";
+    "a project's files can set environment variables that the hook inherits";
 
 impl AgentDefinition {
     /// Its settings as they are, and our hook in them.

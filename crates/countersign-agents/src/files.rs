@@ -24,7 +24,7 @@ const PROJECT_FILE: &str = ".countersign.toml";
 pub fn work_directories(directory: &str, file: &ProfileFile) -> Result<WorkDirectories, String> {
     let directory = PathBuf::from(directory);
     if !directory.is_absolute() {
-        return Err("the agent does not say in which directory it works".to_owned());
+        return Err("the agent does not say which directory it works in".to_owned());
     }
     let real = real(&directory).ok_or("the agent's directory does not exist")?;
     let own = file.path().parent().unwrap_or(Path::new("/"));
@@ -123,7 +123,7 @@ pub fn bases(places: &WorkDirectories, names: &[&str]) -> Result<Vec<BaseFile>, 
         let real = real(&path).ok_or_else(nowhere)?;
         if self::real(&written).ok_or_else(nowhere)? != real {
             return Err(format!(
-                "{name} is one file if .. is taken out before links are followed, and another one after; give its path without .."
+                "{name} can mean two files, depending on whether links are followed before ..; give the path without .."
             ));
         }
         let wrong = |error: io::Error| format!("{name} cannot be read: {error}");

@@ -190,7 +190,7 @@ impl EventTable {
         } else if has_word(self.other, name) {
             Ok(EventKind::Other)
         } else {
-            let problem = format!("the event {name:?} is not known; update countersign");
+            let problem = format!("the event {name:?} is unknown; update countersign");
             Err(problem)
         }
     }

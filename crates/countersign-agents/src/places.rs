@@ -166,17 +166,17 @@ impl NamedPath {
         };
         let may_change = action.may_change_files();
         if self.either(|path| places.is_hook_setting(path)) {
-            Some("it is about settings that decide whether agents ask")
+            Some("it touches settings that decide whether agents ask")
         } else if (may_change && is_in(RUN_LATER)) || (action.class() == "edit" && is_in(EDITED)) {
             Some(
-                "it is about a file that makes an agent, git, a shell or another tool run something later",
+                "it touches a file that makes an agent, git, a shell or another tool run something later",
             )
         } else if may_change && self.either(|path| places.program.as_deref() == Some(path)) {
-            Some("it is about Countersign's own program")
+            Some("it touches Countersign's own program")
         } else if self.either(|path| places.is_secret(path)) {
-            Some("it is about a place for secrets")
+            Some("it touches a place for secrets")
         } else if self.either(|path| places.is_above_own(path)) {
-            Some("it is about a directory that has secrets and Countersign's own files in it")
+            Some("it touches a directory with secrets and Countersign's own files")
         } else {
             None
         }

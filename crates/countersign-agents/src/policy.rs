@@ -111,7 +111,7 @@ impl HookPolicy {
         (policy.allow).add(file.allow, places, None, CommandRule::parse)?;
         if policy.allow.tools.iter().any(ToolRule::is_everything) {
             return Err(
-                "allow.tools: \"*\" would let everything pass; remove the hook instead".to_owned(),
+                "allow.tools: \"*\" would allow everything; remove the hook instead".to_owned(),
             );
         }
         policy.ask.add(file.ask, places, None, first_words)?;
@@ -163,7 +163,7 @@ impl HookPolicy {
         };
         if named.iter().any(|it| it.is_own(places)) {
             return PolicyJudgement::Denied(
-                "Countersign's own files are not for agents: an agent that can read or change them could approve its own calls"
+                "agents may not touch Countersign's own files: an agent that can read or change them could approve its own calls"
                     .to_owned(),
             );
         }
@@ -293,7 +293,7 @@ impl RuleList<Vec<String>> {
 /// A command that runs another one is asked anyway, so its name is no mistake here.
 fn first_words(text: &str) -> Result<Vec<String>, String> {
     let words = shell_words(text);
-    words.ok_or_else(|| format!("commands: {text:?} is not made of plain words"))
+    words.ok_or_else(|| format!("commands: {text:?} is more than plain words"))
 }
 
 impl ToolRule {

@@ -33,7 +33,7 @@ pub fn prepare(
     own_policy: &OwnPolicy,
     every_call: bool,
 ) -> Result<PreparedCall, String> {
-    let call = event.call().ok_or("it is not a call")?;
+    let call = event.call().ok_or("this is not a tool call")?;
     let directory = event.directory.as_deref().unwrap_or_default();
     let places = files::work_directories(directory, file)?;
     let policy = files::policy(&places, own_policy)?;
@@ -62,7 +62,7 @@ impl PreparedRequest {
         let now = files::bases(&self.places, &names)?;
         match self.bases.iter().zip(&now).find(|(then, now)| then != now) {
             Some((base, _)) => Err(format!(
-                "{} changed while the decision was awaited, so what was approved is not what would be written; read it and ask again",
+                "{} changed after the approver saw the edit, so the result would differ from what was approved; read it and try again",
                 base.given
             )),
             None => Ok(()),

@@ -58,7 +58,7 @@ impl ToolCall {
         };
         if files.len() > MAX_NAMES {
             return Err(format!(
-                "it changes {} files, and at most {MAX_NAMES} can be shown at once; make smaller changes",
+                "it changes {} files, but at most {MAX_NAMES} can be shown at once; make smaller changes",
                 files.len()
             ));
         }
@@ -67,12 +67,12 @@ impl ToolCall {
                 Some(doubt) => doubt,
                 None if path.is_empty() => "it is empty",
                 None if path.starts_with('~') || path.starts_with("file:") => {
-                    "agents do not agree what it means"
+                    "agents disagree about what it means"
                 }
                 None => continue,
             };
             return Err(format!(
-                "the path \"{}\" is not clear: {wrong}; give the absolute path as it is; nobody was asked",
+                "the path \"{}\" is ambiguous: {wrong}; give the absolute path; nobody was asked",
                 escape_invisible(path)
             ));
         }
@@ -104,7 +104,7 @@ impl ToolCall {
         let size = serde_json::to_string(&payload).map_or(usize::MAX, |text| text.len());
         if size > MAX_PAYLOAD_BYTES {
             return Err(format!(
-                "what an approver would have to read has {size} bytes, and at most {MAX_PAYLOAD_BYTES} can be sent; make smaller changes"
+                "the request would have {size} bytes, but at most {MAX_PAYLOAD_BYTES} can be sent; make smaller changes"
             ));
         }
         Ok(ChangeProposal {
@@ -154,7 +154,7 @@ impl ToolCall {
                 let (old, new) = cell_sources(path, content, cell, *change, source)?;
                 let place = match (change, cell) {
                     (CellChange::Insert, None) => "new first cell".to_owned(),
-                    (CellChange::Insert, Some(cell)) => format!("new cell behind {cell}"),
+                    (CellChange::Insert, Some(cell)) => format!("new cell after {cell}"),
                     (_, cell) => format!("cell {}", cell.unwrap_or_default()),
                 };
                 let name = format!("{} ({place})", named(directory, path));

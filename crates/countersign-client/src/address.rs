@@ -29,7 +29,9 @@ pub fn parse_url(text: &str, allow_http: bool) -> Result<Url> {
         "https" => {}
         "http" if allow_http || is_loopback(&url) => {}
         "http" => {
-            return refuse("plain http would show the credential to the network; use https");
+            return refuse(
+                "plain http would show the credential to the network; use https, or --allow-http if you accept that",
+            );
         }
         _ => return refuse("expected https://…"),
     }
@@ -39,7 +41,7 @@ pub fn parse_url(text: &str, allow_http: bool) -> Result<Url> {
         || url.fragment().is_some()
         || url.password().is_some()
     {
-        return refuse("expected only a host, a port and perhaps a path");
+        return refuse("expected only a host, an optional port and an optional path");
     }
     Ok(url)
 }

@@ -18,8 +18,9 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
 use crate::error::{ClientError, GatewayRefusal, Result};
-use crate::gateway::{GatewayClient, encode, unreachable};
+use crate::gateway::{GatewayClient, encode};
 use crate::retry::RetryPause;
+use crate::unreachable::unreachable;
 use crate::visible::visible;
 
 const OPEN_TIMEOUT: Duration = Duration::from_secs(15);
@@ -130,12 +131,12 @@ impl ChannelWatch<'_> {
                     return Ok(PushedEvent::Envelope(text.as_str().to_owned()));
                 }
                 Ok(Some(Ok(Message::Close(_))) | None) => {
-                    break broken("the channel was closed".to_owned());
+                    break broken("the gateway closed the connection".to_owned());
                 }
                 // Pings are answered by the library.
                 Ok(Some(Ok(_))) => self.pause = None,
                 Ok(Some(Err(error))) => break broken(error.to_string()),
-                Err(_) => break broken("nothing was heard for 75 s".to_owned()),
+                Err(_) => break broken("the gateway has been silent for 75 s".to_owned()),
             }
         };
         self.socket = None;

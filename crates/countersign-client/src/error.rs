@@ -16,7 +16,7 @@ pub enum ClientError {
     Address(String),
     #[error("the gateway at {url} cannot be reached: {cause}")]
     Unreachable { url: String, cause: String },
-    #[error("the gateway at {url} gave no answer in time")]
+    #[error("the gateway at {url} did not answer in time")]
     Slow { url: String },
     #[error("the gateway refused this: {0}")]
     Refused(GatewayRefusal),
@@ -24,67 +24,68 @@ pub enum ClientError {
     Answer(String),
     #[error("the pairing with {} has been revoked; pair again: countersign pair", visible(.approver))]
     Unpaired { approver: String },
-    #[error(
-        "this is no invitation; copy all of the link that your administrator sent, from the page's address to its end"
-    )]
+    #[error("that isn't an invitation link; copy the whole link that your administrator sent")]
     Invitation,
     #[error(
-        "the gateway does not know this invitation: it was used, has expired or was withdrawn; ask for a new one"
+        "this invitation link has been used, has expired or was withdrawn; ask your administrator for a new one"
     )]
     NoSuchInvitation,
     #[error(
-        "the profile already has this role; join into another one with --profile NAME, or give up its keys with --replace"
+        "the profile already has this role; join with another profile (--profile NAME), or replace its keys (--replace)"
     )]
     RolesTaken,
-    #[error(
-        "the gateway does not know this code: it has expired or was used; start the pairing again"
-    )]
+    #[error("this pairing code has been used or has expired; start the pairing again")]
     NoSuchCode,
     #[error(
-        "{0} is paired already, with another key: if the enforcer was set up anew, pair it again with --replace; otherwise someone takes its place"
+        "the key of {0} has changed: if that machine was set up again, add --replace; otherwise someone may be impersonating it"
     )]
     KnownWithOtherKey(String),
-    #[error("this cannot be approved: {0}")]
+    #[error("this request cannot be approved: {0}")]
     NotApprovable(String),
     #[error("{0}")]
     Choice(&'static str),
+    /// An id that could mean several, with the candidates.
+    #[error("{0}")]
+    Ambiguous(String),
     #[error(
-        "the gateway says that somebody has decided this already, perhaps on another device; you have signed and sent your decision, and it may still take effect"
+        "the gateway says that this was already decided, perhaps on another device; your signed decision was sent and may still take effect"
     )]
     AlreadyDecided,
     #[error(
-        "the gateway says that this request no longer waits; you have signed and sent your decision, and it may still take effect"
+        "the gateway says that this request is no longer open; your signed decision was sent and may still take effect"
     )]
     GoneAfterSigning,
     #[error(
-        "the gateway says that the signature of this device does not count; you have signed and sent your decision, and it may still take effect"
+        "the gateway says that it does not accept this device's signature; your signed decision was sent and may still take effect"
     )]
     RefusedAfterSigning,
     #[error(
-        "the gateway says that this request has expired; you have signed and sent your decision, and it may still take effect"
+        "the gateway says that this request has expired; your signed decision was sent and may still take effect"
     )]
     ExpiredAfterSigning,
-    #[error("this request no longer waits for a decision")]
+    #[error("this request is no longer open")]
     NoLongerPending,
     #[error(
-        "this device is not in force, so its signature does not count; bring it into force: countersign join"
+        "this device is not approved yet; approve it from one you already use: countersign join"
     )]
     DeviceNotInForce,
     #[error("this device was revoked; join again with a new invitation and --replace")]
     DeviceRevoked,
     #[error(
-        "all devices of this approver were revoked, so none can add this one; an administrator has to reset them"
+        "all your devices were revoked, so none can approve this one; ask an administrator to reset them"
     )]
     NoDeviceInForce,
-    #[error("the profile was given other keys meanwhile; try again")]
+    #[error("the profile's keys were replaced meanwhile; try again")]
     ProfileReplaced,
     #[error(
         "the grants in {path} are not used: {problem}; remove them: countersign grants forget --all"
     )]
     Grants { path: PathBuf, problem: String },
-    #[error("prompts are not taken, because {path} has to tell which were: {problem}")]
+    #[error(
+        "no prompts are accepted, because {path}, which records earlier ones, cannot be used: {problem}"
+    )]
     Prompts { path: PathBuf, problem: String },
-    #[error("this is no record of a decision: {0}")]
+    #[error("this is not a saved decision: {0}")]
     Record(String),
     #[error(transparent)]
     Crypto(#[from] e2e::Error),
@@ -140,17 +141,17 @@ pub enum ProfileError {
     )]
     Missing(PathBuf),
     #[error(
-        "the profile {path} has no {role}; join with an invitation for one: countersign join LINK"
+        "the profile {path} has no {role}; join with an invitation for an {role}: countersign join LINK"
     )]
     NoRole { path: PathBuf, role: &'static str },
     #[error(
-        "the profile {path} can be read by others (mode {mode:o}) and is not used; its keys may be known: chmod 600 it, or join again"
+        "the profile {path} can be read by others (mode {mode:o}), so it is not used; others may know its keys: join again, or chmod 600 it"
     )]
     Exposed { path: PathBuf, mode: u32 },
-    #[error("the profile {0} belongs to another user and is not used")]
+    #[error("the profile {0} belongs to another user, so it is not used")]
     Foreign(PathBuf),
     #[error(
-        "a profile's name has letters, digits, dots, dashes and underscores, and begins with none of the last three"
+        "a profile's name consists of letters, digits, dots, dashes and underscores, and begins with a letter or digit"
     )]
     Name,
     #[error("neither XDG_CONFIG_HOME nor HOME is set, so there is no place for a profile")]
@@ -163,10 +164,10 @@ pub enum ProfileError {
         problem: String,
     },
     #[error(
-        "the keys of this profile are encrypted with a passphrase, and there is no terminal to ask for it; name a file in COUNTERSIGN_PASSPHRASE_FILE"
+        "the profile's keys are encrypted, and there is no terminal to ask for the passphrase; put it into a file and name that in COUNTERSIGN_PASSPHRASE_FILE"
     )]
     Sealed,
-    #[error("this is not the passphrase of the profile")]
+    #[error("wrong passphrase")]
     Passphrase,
     #[error("the passphrase in {path}: {problem}")]
     PassphraseFile { path: PathBuf, problem: String },

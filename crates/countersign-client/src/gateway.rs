@@ -15,7 +15,7 @@ use crate::address::{is_loopback, parse_url};
 use crate::error::{ClientError, GatewayRefusal, Result};
 use crate::retry::RetryPause;
 use crate::tls;
-use crate::visible::visible;
+use crate::unreachable::{cause_of, is_untrusted, other_scheme, unreachable};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// For one attempt, unless a call waits for something.
@@ -162,7 +162,7 @@ impl GatewayClient {
         }
         let authorization = api_key.map(|key| HeaderValue::try_from(format!("Bearer {key}")));
         let mut authorization = authorization.transpose().map_err(|_| {
-            ClientError::Address("the credential has characters that it cannot have".to_owned())
+            ClientError::Address("the credential contains invalid characters".to_owned())
         })?;
         if let Some(value) = &mut authorization {
             value.set_sensitive(true);
@@ -231,7 +231,7 @@ impl GatewayClient {
                 Err(Unknown(error) | NotSent(error)) => (Err(error), None),
             };
             self.set_trouble(Some(match &last {
-                Ok(answer) => format!("the gateway is busy: it answers {}", answer.status),
+                Ok(answer) => format!("the gateway is busy (status {})", answer.status),
                 Err(error) => error.to_string(),
             }));
             self.leave_node();
@@ -295,6 +295,10 @@ impl GatewayClient {
                 Err(error) => {
                     let failure = match &error {
                         error if is_untrusted(error) => CallFailure::Final,
+                        // Another node may be configured right.
+                        error if self.nodes.len() == 1 && other_scheme(&url, error).is_some() => {
+                            CallFailure::Final
+                        }
                         error if error.is_connect() => CallFailure::NotSent,
                         _ => CallFailure::Unknown,
                     };
@@ -329,33 +333,4 @@ async fn read(mut response: Response, url: &str) -> Result<GatewayAnswer, CallFa
         headers: std::mem::take(response.headers_mut()),
         body,
     })
-}
-
-pub(super) fn unreachable(url: &str, error: &reqwest::Error) -> ClientError {
-    ClientError::Unreachable {
-        url: url.to_owned(),
-        cause: cause_of(error),
-    }
-}
-
-/// Whether the other side's certificate is not one to trust, which no second attempt changes.
-fn is_untrusted(error: &(dyn std::error::Error + 'static)) -> bool {
-    if let Some(rustls::Error::InvalidCertificate(_)) = error.downcast_ref() {
-        return true;
-    }
-    // An I/O error does not name its contents as its source.
-    let inner = error.downcast_ref::<std::io::Error>();
-    let inner = inner.and_then(std::io::Error::get_ref);
-    let inner = inner.map(|inner| inner as &(dyn std::error::Error + 'static));
-    inner.or_else(|| error.source()).is_some_and(is_untrusted)
-}
-
-/// The innermost cause, such as "Connection refused". The layers around it only repeat that a
-/// request failed.
-fn cause_of(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    visible(&cause.to_string())
 }

@@ -32,7 +32,7 @@
 //!
 //! | file | contents |
 //! |---|---|
-//! | `gateway`, `address`, `channel`, `tls`, `retry` | calls and WebSockets to any node of a list |
+//! | `gateway`, `address`, `channel`, `tls`, `retry`, `unreachable` | calls and WebSockets to any node of a list |
 //! | `access` | calls and Envelopes of a role |
 //! | `wire` | messages of the gateway |
 //! | `profile`, `private_file` | files that are kept between runs |
@@ -55,6 +55,7 @@ mod record;
 mod retry;
 pub mod shell;
 mod tls;
+mod unreachable;
 mod visible;
 mod wire;
 

@@ -8,7 +8,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    #[error("the system gave no random bytes, without which nothing can be encrypted; try again")]
+    #[error("the system supplied no random bytes, so nothing can be encrypted; try again")]
     Random,
 
     #[error("{what} is not base64url without padding")]
@@ -28,14 +28,14 @@ pub enum Error {
     Version { what: &'static str },
     #[error("{what} is a weak or malformed key; its owner must create new keys")]
     WeakKey { what: &'static str },
-    #[error("a device's name should have 1 to 64 characters, none of them invisible")]
+    #[error("a device's name should have 1 to 64 visible characters")]
     DeviceName,
-    #[error("this is no pairing link; copy all of it, from the page's address to its end")]
+    #[error("that isn't a pairing link; copy the whole link")]
     Link,
 
     #[error(
-        "the enforcer's key is not the one in the link; someone may be interfering: start the pairing again, and do not \
-         use this gateway if it happens again"
+        "the enforcer's key is not the one in the link; someone may be interfering: start the pairing again, and if it \
+         happens again, stop using this gateway"
     )]
     Fingerprint,
     #[error(
@@ -49,31 +49,31 @@ pub enum Error {
     StatementSignature,
     #[error("the new device has not signed the statement itself, so it may not own these keys")]
     Possession,
-    #[error("device {0} is not known here; pair again, or have a known device add it")]
+    #[error("device {0} is not known here; pair again, or add it from a known device")]
     UnknownDevice(DeviceId),
     #[error("device {0} was revoked; it must create new keys and be added again")]
     RevokedDevice(DeviceId),
     #[error("device {0} is known with other keys")]
     DeviceIdTaken(DeviceId),
-    #[error("this approver already had a device; a device in force must add another one")]
+    #[error("this approver already had a device; another one must be added from a device in use")]
     NotFirstDevice,
-    #[error("this is no link of a new device; copy all of it, from the page's address to its end")]
+    #[error("that isn't the link of a new device; copy the whole link")]
     EndorsementLink,
     #[error(
-        "the new device did not ask this device: make a new link there, and open it on a device that is in force"
+        "the link is not for this device: make a new one on the new device, and open it on a device you already use"
     )]
     NotAsked,
     #[error("an approver may have at most {limit} devices; revoke one first")]
     TooManyDevices { limit: usize },
 
-    #[error("there is no device to encrypt to; pair with an approver first")]
+    #[error("there is no device to encrypt for; pair with an approver first")]
     NoRecipients,
-    #[error("at most {limit} devices can be encrypted to at once")]
+    #[error("a request can be encrypted for at most {limit} devices")]
     TooManyRecipients { limit: usize },
     #[error("encryption failed")]
     Encryption,
     #[error(
-        "this is not encrypted for this device; it was added later, or the sender does not know it"
+        "this is not encrypted for this device: the device was added later, or the sender does not know it"
     )]
     NotARecipient,
     #[error("a recipient is named twice")]
@@ -84,13 +84,13 @@ pub enum Error {
     KeyNotOpened,
     #[error("the content does not open: it, its nonce or its list of recipients was altered")]
     ContentNotOpened,
-    #[error("the content is not what its hash says")]
+    #[error("the content does not match its hash")]
     ContentHash,
     #[error("{member} inside the encrypted content differs from {member} outside it")]
     Mismatch { member: &'static str },
 
     #[error(
-        "the decision is not in the full form, so it does not say which repository it is for and when it ends"
+        "the decision is in the compact form, so it does not say which repository it is for or when it expires"
     )]
     CompactDecision,
     #[error("the decision's signature does not verify under the device that it names")]
@@ -101,7 +101,7 @@ pub enum Error {
     DecisionExpired,
     #[error("the request expired before its decision arrived; ask again")]
     RequestExpired,
-    #[error("what the approver added to the decision cannot be read ({0}); ask again")]
+    #[error("the approver's note on the decision cannot be read ({0}); ask again")]
     Hints(Box<Error>),
     #[error(
         "this enforcer is not paired, so a reason cannot be encrypted for it; reject without one"
@@ -109,17 +109,15 @@ pub enum Error {
     HintsForNobody,
     #[error("a reason may have at most {limit} characters")]
     LongReason { limit: usize },
-    #[error("the id of an action may have at most {limit} characters")]
+    #[error("the id of a choice may have at most {limit} characters")]
     LongAction { limit: usize },
-    #[error("the stored decision gives no permission beyond its own request: {0}; ask again")]
+    #[error("the stored decision allows nothing beyond its own request: {0}; ask again")]
     NoGrant(&'static str),
 
-    #[error(
-        "the request names no key that could sign an outcome; the enforcer is of an older version"
-    )]
+    #[error("the request names no key to sign outcomes with; the enforcer runs an older version")]
     NoOutcomeKey,
     #[error(
-        "the outcome is not signed by the machine that asked; someone may be interfering: tell the operator of the gateway"
+        "the outcome is not signed by the machine that asked; someone may be interfering, so tell the gateway's operator"
     )]
     OutcomeSignature,
     #[error("the outcome is about another {what}")]

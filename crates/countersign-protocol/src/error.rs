@@ -30,16 +30,16 @@ pub enum Error {
         name: &'static str,
         expected: &'static str,
     },
-    #[error("{pointer} is over {limit} bytes")]
+    #[error("{pointer} is larger than {limit} bytes")]
     PayloadTooLarge { pointer: &'static str, limit: usize },
-    #[error("the body is over {limit} bytes")]
+    #[error("the body is larger than {limit} bytes")]
     BodyTooLarge { limit: usize },
 
-    #[error("the artifact is not what its artifactHash says")]
+    #[error("artifactHash does not match the artifact")]
     ArtifactHash,
-    #[error("the prompt is not what its promptHash says")]
+    #[error("promptHash does not match the prompt")]
     PromptHash,
-    #[error("the snapshot is not what its snapshotHash says")]
+    #[error("snapshotHash does not match the snapshot")]
     SnapshotHash,
     #[error("the decision is about another artifact")]
     DecisionHash,
@@ -53,34 +53,34 @@ pub enum Error {
     Expired,
 
     // Both read the same to the caller, so that it learns nothing about the credential.
-    #[error("a valid credential is needed")]
+    #[error("a valid credential is required")]
     Unauthenticated,
-    #[error("a valid credential is needed")]
+    #[error("a valid credential is required")]
     InvalidToken,
     /// An API key with a part missing, or a placeholder.
-    #[error("a valid credential is needed")]
+    #[error("a valid credential is required")]
     MalformedKey,
-    #[error("a client certificate is needed")]
+    #[error("a client certificate is required")]
     NoCertificate,
     #[error("the code is unknown, used or expired")]
     CodeRefused,
     /// `pointer` is the member or parameter that the credential may not use.
-    #[error("the credential does not allow this; it takes {expected}")]
+    #[error("the credential does not allow this; it needs {expected}")]
     Forbidden {
         pointer: Option<String>,
         expected: &'static str,
     },
-    #[error("this gateway takes sealed artifacts only")]
+    #[error("this gateway accepts only sealed artifacts")]
     OpenRefused,
-    #[error("this gateway takes full decisions only")]
+    #[error("this gateway accepts only full decisions")]
     CompactRefused,
     /// `pointer` is the member that names the approver.
-    #[error("this gateway lets an enforcer reach only approvers that it is paired with")]
+    #[error("this gateway lets an enforcer ask only approvers that it is paired with")]
     NotPaired { pointer: &'static str },
     #[error("the signature does not verify under the approver's keys")]
     SignatureInvalid,
     /// `text` should have been signed by the key.
-    #[error("the proof does not verify under the key that it is to register")]
+    #[error("the proof does not verify under the key to be registered")]
     KeyProof { text: String },
     #[error("the signing key has been revoked")]
     KeyRevoked,
@@ -90,11 +90,11 @@ pub enum Error {
     Notification(#[from] NotificationError),
     #[error("the routing token was revoked, or replaced by a newer pairing")]
     PairingRevoked,
-    #[error("there is no such thing, or it is not for this caller")]
+    #[error("not found, or not visible to this caller")]
     NotFound,
 
     /// `pointer` is the member that names nobody.
-    #[error("the submission names nobody to ask")]
+    #[error("the submission names no approver")]
     NoApprover { pointer: &'static str },
     #[error("the submission would ask {count} approvers; at most {limit} may be asked")]
     TooManyApprovers { count: usize, limit: usize },
@@ -105,7 +105,7 @@ pub enum Error {
     AlreadyExists,
     #[error("this requestId was used for another prompt")]
     PromptExists,
-    #[error("{pointer} is taken")]
+    #[error("{pointer} is already in use")]
     Taken { pointer: &'static str },
     #[error("the certificate is bound to another credential")]
     CertificateBound,
@@ -113,15 +113,15 @@ pub enum Error {
     InvitationUsed,
     #[error("this Idempotency-Key was used for another request")]
     IdempotencyKeyReused,
-    #[error("the exchange has its decision already")]
+    #[error("the exchange has already been decided")]
     AlreadyDecided,
     #[error("this signing key has used the nonce for another exchange")]
     NonceReused,
     #[error("the exchange is {0}")]
     InvalidState(&'static str),
-    #[error("this pairing has been completed")]
+    #[error("this pairing is already complete")]
     AlreadyPaired,
-    #[error("the acknowledgement is of another prompt")]
+    #[error("the acknowledgement is for another prompt")]
     PromptMismatch,
     #[error("the prompt is {0}, which is final")]
     PromptSettled(&'static str),
@@ -137,21 +137,21 @@ pub enum Error {
     #[error("the approver's inbox is full")]
     InboxFull,
     #[error(
-        "this enforcer has {limit} requests waiting in the approver's inbox, which is its share"
+        "this enforcer already has {limit} requests waiting in the approver's inbox, which is its limit"
     )]
     InboxShare { limit: u32 },
     #[error(
-        "the tenant has as many revocations as it may; revoke all tokens with issuedBefore instead"
+        "the tenant has reached its limit of revocations; revoke all tokens with issuedBefore instead"
     )]
     TooManyRevocations,
-    #[error("too many waits at once for this identity")]
+    #[error("this identity has too many waits open")]
     TooManyWaits,
-    #[error("this node holds as many channels as it may")]
+    #[error("this node has reached its limit of channels")]
     TooManyChannels,
     /// The database is unavailable, or the node is draining or overloaded.
-    #[error("the gateway cannot serve this now; try again")]
+    #[error("the gateway cannot handle this right now; try again")]
     Unavailable,
-    #[error("a fault of the gateway")]
+    #[error("internal error")]
     Internal,
 }
 
@@ -192,13 +192,13 @@ impl Error {
                 .expecting("the artifactHash of the exchange"),
             Self::ArtifactExpired => refusal(422, Code::Expired)
                 .at("/body/expiresAt")
-                .expecting("a time to come"),
+                .expecting("a time in the future"),
             Self::PromptExpired { pointer } => refusal(422, Code::Expired)
                 .at(pointer)
-                .expecting("a time to come"),
+                .expecting("a time in the future"),
             Self::DecisionExpired => refusal(400, Code::Expired)
                 .at("/body/expiresAt")
-                .expecting("a time to come"),
+                .expecting("a time in the future"),
             Self::Expired => refusal(409, Code::Expired),
 
             Self::Unauthenticated => refusal(401, Code::Unauthenticated),

@@ -14,27 +14,29 @@ use countersign::e2e::{
 use countersign::protocol::decision::Verdict;
 use serde_json::json;
 
+use super::inbox::NOTHING_WAITING;
 use super::input::{is_interactive, open, says_yes, select};
 use super::view::{headline, render, request_json};
 use crate::commands::client_options::ClientOptions;
+use crate::commands::complete;
 use crate::commands::exit_action::{DENIED, ExitAction, FAILURE};
 use crate::commands::output::{print_json, print_line, save};
 use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, parse_duration};
 
 pub const APPROVE_EXAMPLES: &str = "\
 Examples:
-  countersign approve                                        the only request that waits; asks first
-  countersign approve 0195c1c2
-  countersign approve 0195c1c2 --action staging
-  countersign approve 0195c1c2 --for 1h --grant prefix git commit
-  countersign approve 0195c1c2 --save decision.json          for: countersign verify decision.json";
+  countersign approve                                        the only request that is waiting
+  countersign approve 5e0c71f2
+  countersign approve 5e0c71f2 --action staging
+  countersign approve 5e0c71f2 --for 1h --grant prefix git commit
+  countersign approve 5e0c71f2 --save decision.json          for: countersign verify decision.json";
 
 pub const REJECT_EXAMPLES: &str = "\
 Examples:
-  countersign reject 0195c1c2 --reason 'not on a Friday'
-  countersign reject                                         the only request that waits; asks first";
+  countersign reject 5e0c71f2 --reason 'not on a Friday'
+  countersign reject                                         the only request that is waiting";
 
-const FORGED: &str = "the gateway shows a confirmation that does not belong to this decision; someone may be interfering: tell the operator of the gateway";
+const FORGED: &str = "the gateway shows a confirmation that doesn't belong to this decision; someone may be interfering, so tell the gateway's operator";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ScopeName {
@@ -50,18 +52,19 @@ enum ScopeName {
 pub struct DecisionOptions {
     #[command(flatten)]
     options: ClientOptions,
-    /// The request's id, or as much of it as is unique.
+    /// The request's id, or a unique end or beginning of it.
+    #[arg(add = complete::requests())]
     id: Option<String>,
-    /// Why; encrypted to the enforcer, which shows it.
+    /// Tell the agent why; encrypted to the agent's machine.
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-    /// One of the actions that the request offers.
+    /// One of the choices that the request offers.
     #[arg(long, value_name = "ID")]
     action: Option<String>,
-    /// Save request and decision as a file that `verify` checks.
+    /// Save the request and the decision to a file for `verify`.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// How long to wait for the enforcer to confirm the decision.
+    /// How long to wait until the agent's machine confirms the decision.
     #[arg(long, default_value = "5s", value_parser = parse_duration)]
     wait: Duration,
 }
@@ -70,14 +73,14 @@ pub struct DecisionOptions {
 pub struct ApproveArgs {
     #[command(flatten)]
     common: DecisionOptions,
-    /// How far the approval goes; with --for or --grant, timebox.
+    /// What the approval covers; with --for or --grant, timebox.
     #[arg(long, value_enum)]
     scope: Option<ScopeName>,
-    /// How long an approval beyond this request lasts, at most 24h.
+    /// How long an approval beyond this request lasts; at most 24h.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     lasts: Option<Duration>,
-    /// Permit more: `same` (the same tool with the same input), or `prefix` and the first words of
-    /// a plain command. Put the id before it.
+    /// Allow more than this request: `same` for the same tool with the same input, or `prefix` and
+    /// the first words of a plain command. Put the id before it.
     #[arg(long, num_args = 1.., value_name = "WORDS")]
     grant: Vec<String>,
 }
@@ -111,7 +114,7 @@ pub async fn approve(args: ApproveArgs) -> anyhow::Result<ExitAction> {
     let scope = match (args.scope, beyond) {
         (Some(ScopeName::Once), true) => {
             return Err(usage(
-                "--scope once is for this request only, without --for and --grant",
+                "--scope once is for this request only; leave out --for and --grant",
             ));
         }
         (Some(ScopeName::Once) | None, false) => DecisionScope::Once,
@@ -121,7 +124,7 @@ pub async fn approve(args: ApproveArgs) -> anyhow::Result<ExitAction> {
     let lasts = match (scope, args.lasts) {
         (DecisionScope::Once, _) => None,
         (DecisionScope::Session, None) => Some(MAX_GRANT_LIFETIME),
-        (DecisionScope::Timebox, None) => return Err(usage("say for how long, such as --for 1h")),
+        (DecisionScope::Timebox, None) => return Err(usage("add how long, such as --for 1h")),
         (_, lasts) => lasts,
     };
     let choice = ApproverChoice {
@@ -178,25 +181,25 @@ async fn decide(args: &DecisionOptions, choice: ApproverChoice) -> anyhow::Resul
     let approver = open(&args.options)?;
     let mut screen = TerminalScreen::new(args.options.json);
     let Some(item) = select(&approver, args.id.as_deref()).await? else {
-        screen.say("nothing waits for a decision");
+        screen.say(NOTHING_WAITING);
         return Ok(ExitAction::code(DENIED));
     };
-    // Ids begin with the time: by now another request may be the one that begins so.
+    // By now a part of an id may mean another request.
     let sure = match choice.verdict {
         Verdict::Approve => args.id.as_deref() == Some(item.request_id.as_str()),
         Verdict::Reject => args.id.is_some(),
     };
     if !sure && !confirmed(&approver, &item, &mut screen, &choice).await? {
-        screen.say("nothing was decided");
+        screen.say("no decision was made");
         return Ok(ExitAction::code(DENIED));
     }
     if args.save.is_some() && item.content.is_err() {
         return Err(usage(
-            "only the decision about a request that opened can be saved",
+            "a decision about a request that could not be opened cannot be saved",
         ));
     }
     if args.save.as_ref().is_some_and(|file| file.exists()) {
-        return Err(usage("the file to save to exists already"));
+        return Err(usage("the file to save to already exists"));
     }
     let decided = approver.decide(&item, &choice).await?;
     let word = match decided.verdict {
@@ -210,14 +213,14 @@ async fn decide(args: &DecisionOptions, choice: ApproverChoice) -> anyhow::Resul
     screen.remark(&format!("{word}: {what}"));
     if let Some(beyond) = beyond(&choice) {
         let until = decided.expires_at;
-        screen.remark(&format!("it also permits {beyond}, until {until}"));
+        screen.remark(&format!("this also allows {beyond}, until {until}"));
     }
     if let (Some(file), Ok(opened)) = (&args.save, &item.content) {
         let record = approver.record(opened, &decided).await;
         save(file, &record.to_text()?)?;
-        screen.remark(&format!("saved in {}", file.display()));
+        screen.remark(&format!("saved to {}", file.display()));
     }
-    screen.progress("waiting for the enforcer to confirm …");
+    screen.progress("waiting for the agent's machine to confirm …");
     let delivered = approver.delivered(&item, &decided, args.wait).await;
     screen.clear();
     report(args, &mut screen, &item, &decided, &delivered)
@@ -239,7 +242,7 @@ fn report(
         Ok(DeliveryConfirmation::ByGateway) => (
             "delivered",
             None,
-            "delivered, as the gateway says; this device has no signature of the agent's machine about it"
+            "the gateway says that it was delivered; the agent's machine has not signed a confirmation"
                 .to_owned(),
         ),
         Ok(DeliveryConfirmation::Forged) => (
@@ -250,12 +253,12 @@ fn report(
         Ok(DeliveryConfirmation::Missing) => (
             "decided",
             None,
-            "decided; the agent's machine has not confirmed it yet".to_owned(),
+            "sent; the agent's machine has not confirmed it yet".to_owned(),
         ),
         Err(error) => (
             "decided",
             Some(("problem", error.to_string())),
-            format!("decided; the confirmation failed: {error}"),
+            format!("sent; the confirmation cannot be read: {error}"),
         ),
     };
     if args.options.json {
@@ -280,10 +283,10 @@ fn report(
 
 fn outcome_text(effect: OutcomeEffect) -> &'static str {
     match effect {
-        OutcomeEffect::Allowed => "it was let through",
+        OutcomeEffect::Allowed => "it went ahead",
         OutcomeEffect::Denied(DenialCause::Rejected) => "it was denied",
         OutcomeEffect::Denied(DenialCause::Missing) => {
-            "it was denied, because approvals are missing"
+            "it was denied, because more approvals are needed"
         }
         OutcomeEffect::Denied(DenialCause::Untrusted) => {
             "it was denied, because the decision came too late or this device is not trusted there"
@@ -292,7 +295,7 @@ fn outcome_text(effect: OutcomeEffect) -> &'static str {
             "it was denied, because the agent was interrupted"
         }
         OutcomeEffect::Denied(DenialCause::Changed) => {
-            "it was denied, because a file has changed or can no longer be read"
+            "it was denied, because a file changed or could not be read"
         }
     }
 }
@@ -306,7 +309,7 @@ async fn confirmed(
 ) -> anyhow::Result<bool> {
     if !is_interactive() {
         return Err(usage(
-            "without a terminal to ask on, give the request's whole id",
+            "there is no terminal to ask on; give the whole id of the request",
         ));
     }
     if screen.is_terminal() {
@@ -319,7 +322,7 @@ async fn confirmed(
             Err(ClientError::NotApprovable(problem.to_string()).into())
         }
         (Verdict::Approve, Ok(_)) => match beyond(choice) {
-            Some(beyond) => says_yes(&format!("\nApprove this, and {beyond}?")).await,
+            Some(beyond) => says_yes(&format!("\nApprove this, and allow {beyond}?")).await,
             None => says_yes("\nApprove this?").await,
         },
         (Verdict::Reject, _) => says_yes("\nReject this?").await,

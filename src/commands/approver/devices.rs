@@ -8,9 +8,11 @@ use serde_json::{Value, json};
 
 use super::input::{argument_or_input, open, says_yes};
 use super::pair::share;
-use crate::commands::client_options::{ClientOptions, NOT_UNIQUE};
+use crate::commands::client_options::ClientOptions;
+use crate::commands::complete;
 use crate::commands::exit_action::{DENIED, ExitAction};
 use crate::commands::output::{print_json, print_line};
+use crate::commands::short_id::find_id;
 use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, paint};
 
 pub const EXAMPLES: &str = "\
@@ -29,29 +31,29 @@ pub struct DevicesArgs {
 
 #[derive(Subcommand)]
 enum DevicesCommand {
-    /// List the devices of this approver.
+    /// List your devices.
     List {
         #[command(flatten)]
         options: ClientOptions,
     },
-    /// Add a device, by the link that it shows.
+    /// Approve a new device, with the link that it shows.
     Add {
         #[command(flatten)]
         options: ClientOptions,
         /// The link, or - to read it from standard input.
         link: String,
-        /// Do not ask whether name and id are those that the new device shows.
+        /// Don't ask whether the new device shows the same name and id.
         #[arg(long)]
         yes: bool,
     },
-    /// Revoke a device, for ever.
+    /// Revoke a device. This can't be undone.
     Revoke {
         #[command(flatten)]
         options: ClientOptions,
-        /// The device's id, or as much of it as is unique.
-        #[arg(allow_hyphen_values = true)]
+        /// The device's id, or a unique end or beginning of it.
+        #[arg(allow_hyphen_values = true, add = complete::devices())]
         id: String,
-        /// Do not ask first.
+        /// Don't ask first.
         #[arg(long)]
         yes: bool,
     },
@@ -86,7 +88,10 @@ async fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
     }
     let colour = output_has_colour();
     for device in &devices.listed {
-        let standing = device.standing.as_str();
+        let standing = match device.standing {
+            DeviceStanding::Trusted => "active",
+            other => other.as_str(),
+        };
         let standing = match device.standing {
             DeviceStanding::Own | DeviceStanding::Trusted => paint(colour, Colour::Green, standing),
             DeviceStanding::Unverified => paint(colour, Colour::Yellow, standing),
@@ -102,7 +107,7 @@ async fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
     let unverified = |device: &ListedDevice| device.standing == DeviceStanding::Unverified;
     if devices.listed.iter().any(unverified) {
         let mut screen = TerminalScreen::new(false);
-        screen.say("\nNo device that this one trusts has added those that are not verified. If you do not know one, revoke it.");
+        screen.say("\nNone of the devices that this one trusts has added those that are not verified. If you don't recognize one, revoke it.");
     }
     Ok(ExitAction::DONE)
 }
@@ -117,13 +122,13 @@ async fn add(options: &ClientOptions, link: &str, yes: bool) -> anyhow::Result<E
     );
     if !yes {
         screen.say(&format!(
-            "A new device asks to decide for {}:\n\n  {}\n  {}\n",
+            "A new device wants to approve requests as {}:\n\n  {}\n  {}\n",
             visible(approver.id().as_str()),
             screen.paint(Colour::Bold, &name),
             screen.paint(Colour::Bold, &id.to_string()),
         ));
-        if !says_yes("Does the new device show this name and id, and shall it be added?").await? {
-            screen.say("nothing was added");
+        if !says_yes("Does the new device show the same name and id? Add it?").await? {
+            screen.say("no device was added");
             return Ok(ExitAction::code(DENIED));
         }
     }
@@ -142,32 +147,31 @@ async fn revoke(options: &ClientOptions, id: &str, yes: bool) -> anyhow::Result<
     let approver = open(options)?;
     let mut screen = TerminalScreen::new(options.json);
     let devices = approver.devices().await?;
-    let whole = DeviceId::parse(id).ok();
-    let known = whole.and_then(|id| devices.find(id));
-    let (device, name) = match (known, devices.beginning(id).as_slice(), whole) {
-        (Some(device), ..) => (device.id, visible(&device.name)),
-        (None, [device], _) => (device.id, visible(&device.name)),
+    let ids: Vec<_> = devices.listed.iter().map(|it| it.id.to_string()).collect();
+    let found = find_id(id, ids.iter().map(String::as_str))?;
+    let found = found.and_then(|id| devices.find(DeviceId::parse(id).ok()?));
+    let (device, name) = match (found, DeviceId::parse(id).ok()) {
+        (Some(device), _) => (device.id, visible(&device.name)),
         // A gateway may list fewer devices here than it lists to enforcers, which show the whole
         // ids.
-        (None, [], Some(device)) => (device, "a device that the gateway does not list".into()),
-        (None, [], None) => {
+        (None, Some(device)) => (device, "a device that the gateway does not list".into()),
+        (None, None) => {
             return Err(ClientError::Choice(
                 "there is no such device; see: countersign devices, or give its whole id",
             )
             .into());
         }
-        _ => return Err(NOT_UNIQUE.into()),
     };
     for other in devices.added_by(device) {
         if other.id != approver.device_id() {
             let (name, id) = (visible(&other.name), other.id);
             screen.say(&format!(
-                "{name} ({id}) was added by it, or by a device that it had added, and stays in force. If you do not know {name}, revoke it too."
+                "It added {name} ({id}), directly or through another device. {name} stays active: if you don't recognize it, revoke it too."
             ));
         }
     }
     if !yes && !confirmed(&approver, device, &name).await? {
-        screen.say("nothing was revoked");
+        screen.say("no device was revoked");
         return Ok(ExitAction::code(DENIED));
     }
     approver.revoke_known(device, &devices).await?;
@@ -180,9 +184,12 @@ async fn revoke(options: &ClientOptions, id: &str, yes: bool) -> anyhow::Result<
 
 async fn confirmed(approver: &Approver, device: DeviceId, name: &str) -> anyhow::Result<bool> {
     let own = if device == approver.device_id() {
-        "This is the device that you are using. "
+        "This is the device you are using. "
     } else {
         ""
     };
-    says_yes(&format!("{own}Revoke {name} ({device}) for ever?")).await
+    says_yes(&format!(
+        "{own}Revoke {name} ({device})? This can't be undone."
+    ))
+    .await
 }

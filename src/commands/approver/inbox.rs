@@ -9,23 +9,27 @@ use serde_json::Value;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::input::{open, select};
-use super::view::{render, request_json, summary};
+use super::view::{listed, render, request_json, summary};
 use crate::commands::client_options::ClientOptions;
+use crate::commands::complete;
 use crate::commands::exit_action::{DENIED, ExitAction};
 use crate::commands::output::{plain_json, print_json, print_line, remark};
+use crate::commands::short_id::short_id;
 use crate::commands::terminal::{TerminalScreen, output_has_colour};
 
 pub const EXAMPLES: &str = "\
 Examples:
   countersign inbox
-  countersign inbox --watch            goes on with what comes, until Ctrl-C
+  countersign inbox --watch            keep watching for new requests, until Ctrl-C
   countersign inbox --json | jq '.[].requestId'";
+
+pub const NOTHING_WAITING: &str = "no requests are waiting";
 
 #[derive(Args)]
 pub struct InboxArgs {
     #[command(flatten)]
     options: ClientOptions,
-    /// Go on with what comes.
+    /// Keep watching for new requests.
     #[arg(long)]
     watch: bool,
 }
@@ -34,7 +38,9 @@ pub struct InboxArgs {
 pub struct ShowArgs {
     #[command(flatten)]
     options: ClientOptions,
-    /// The request's id, or as much of it as is unique; without it, the only request that waits.
+    /// The request's id, or a unique end or beginning of it. Without it, the only request that is
+    /// waiting.
+    #[arg(add = complete::requests())]
     id: Option<String>,
 }
 
@@ -44,13 +50,14 @@ pub async fn run(args: InboxArgs) -> anyhow::Result<ExitAction> {
         return watch(&approver, args.options.json).await;
     }
     let (now, colour) = (approver.now(), output_has_colour());
-    let (mut list, mut lines) = (Vec::new(), Vec::new());
+    let (mut list, mut ids, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     approver
         .inbox(|item| {
             if args.options.json {
                 list.push(request_json(&item));
             } else {
                 lines.push(summary(&item, now, colour));
+                ids.push(item.request_id.to_string());
             }
         })
         .await?;
@@ -59,12 +66,14 @@ pub async fn run(args: InboxArgs) -> anyhow::Result<ExitAction> {
         return Ok(ExitAction::DONE);
     }
     if lines.is_empty() {
-        TerminalScreen::new(false).say("nothing waits for a decision");
+        TerminalScreen::new(false).say(NOTHING_WAITING);
         return Ok(ExitAction::DONE);
     }
-    print_line(&lines.join("\n"))?;
+    for (id, line) in ids.iter().zip(&lines) {
+        print_line(&listed(short_id(id, &ids), line, colour))?;
+    }
     TerminalScreen::new(false)
-        .say("\nread one: countersign show ID; then: countersign approve ID, or reject ID");
+        .say("\nRead one: countersign show ID. Then: countersign approve ID, or reject ID");
     Ok(ExitAction::DONE)
 }
 
@@ -100,11 +109,11 @@ async fn announce_all(approver: &Approver, json: bool) -> anyhow::Result<()> {
                 printed?;
                 match read {
                     Err(error) if error.is_unavailable() => {
-                        screen.remark(&format!("the inbox could not be read: {error}"));
+                        screen.remark(&format!("the inbox cannot be read: {error}"));
                     }
                     read => read?,
                 }
-                screen.progress("waiting for requests, until Ctrl-C …");
+                screen.progress("watching for new requests, until Ctrl-C …");
             }
             PushedEvent::Envelope(text) => {
                 // Other messages, and those that cannot be read, are not for this list.
@@ -112,12 +121,12 @@ async fn announce_all(approver: &Approver, json: bool) -> anyhow::Result<()> {
                     screen.clear();
                     announce(approver, &item, &mut shown, json)?;
                     let _unanswered = approver.acknowledge(&item.request_id, &item.msg_id).await;
-                    screen.progress("waiting for requests, until Ctrl-C …");
+                    screen.progress("watching for new requests, until Ctrl-C …");
                 }
             }
             PushedEvent::Interrupted(error) => {
                 if !std::mem::replace(&mut quiet, true) {
-                    screen.remark(&format!("interrupted: {error}; trying again …"));
+                    screen.remark(&format!("connection lost: {error}; trying again …"));
                 }
             }
         }
@@ -133,18 +142,21 @@ fn announce(
     if !shown.insert(item.request_id.to_string()) {
         return Ok(());
     }
+    let ids: Vec<_> = shown.iter().collect();
     // One line each, for programs that read along.
     print_line(&if json {
         plain_json(&request_json(item).to_string())
     } else {
-        summary(item, approver.now(), output_has_colour())
+        let colour = output_has_colour();
+        let id = short_id(item.request_id.as_str(), &ids);
+        listed(id, &summary(item, approver.now(), colour), colour)
     })
 }
 
 pub async fn show(args: ShowArgs) -> anyhow::Result<ExitAction> {
     let approver = open(&args.options)?;
     let Some(item) = select(&approver, args.id.as_deref()).await? else {
-        remark("nothing waits for a decision");
+        remark(NOTHING_WAITING);
         return Ok(ExitAction::code(DENIED));
     };
     if args.options.json {

@@ -7,8 +7,10 @@ use countersign::client::approver::{Approver, InboxRequest};
 use countersign::client::{ClientError, visible};
 
 use super::passphrase;
-use crate::commands::client_options::{ClientOptions, NOT_UNIQUE};
-use crate::commands::terminal::ask;
+use super::view::{listed, summary};
+use crate::commands::client_options::ClientOptions;
+use crate::commands::short_id::several_match;
+use crate::commands::terminal::{ask, output_has_colour};
 
 /// Longer than any link.
 const MAX_LINK_BYTES: u64 = 64 << 10;
@@ -39,29 +41,34 @@ pub fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// The request whose id begins with `prefix`, or without one the only request that waits, if any
-/// does.
+/// The request whose id begins or ends with `part`, or without one the only request that waits, if
+/// any does.
 pub async fn select(
     approver: &Approver,
-    prefix: Option<&str>,
+    part: Option<&str>,
 ) -> anyhow::Result<Option<InboxRequest>> {
-    if prefix == Some("") {
-        return Err(ClientError::Choice("an id is not empty").into());
+    if part == Some("") {
+        return Err(ClientError::Choice("the id is empty").into());
     }
-    let mut found = approver.find(prefix.unwrap_or_default()).await?;
+    let mut found = approver.find(part.unwrap_or_default()).await?;
     let first = found.pop();
     let is_only = found.is_empty();
-    match (prefix, first) {
+    match (part, first) {
         (None, first) if is_only => Ok(first),
         (None, _) => {
-            let problem = "more than one request waits; say which: countersign inbox";
+            let problem = "several requests are waiting; give the id of one: countersign inbox";
             Err(ClientError::Choice(problem).into())
         }
         (Some(_), Some(request)) if is_only => Ok(Some(request)),
-        (Some(prefix), None) => Err(anyhow::Error::new(ClientError::NoLongerPending).context(
-            format!("no request {} waits for a decision", visible(prefix)),
-        )),
-        (Some(prefix), Some(_)) => Err(anyhow::Error::new(NOT_UNIQUE)
-            .context(format!("several requests begin with {}", visible(prefix)))),
+        (Some(part), None) => Err(anyhow::Error::new(ClientError::NoLongerPending)
+            .context(format!("no request {} is waiting", visible(part)))),
+        (Some(part), Some(last)) => {
+            let (now, colour) = (approver.now(), output_has_colour());
+            let lines = found.iter().chain([&last]).map(|request| {
+                let id = request.request_id.as_str();
+                format!("\n{}", listed(id, &summary(request, now, colour), colour))
+            });
+            Err(several_match(part, &lines.collect::<String>()).into())
+        }
     }
 }

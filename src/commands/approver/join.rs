@@ -18,14 +18,14 @@ use super::pair::share;
 use crate::commands::client_options::{ClientOptions, host_name};
 use crate::commands::exit_action::{ExitAction, NO_DECISION};
 use crate::commands::output::{print_json, print_line};
-use crate::commands::terminal::{Colour, TerminalScreen, parse_duration, qr_code};
+use crate::commands::terminal::{Colour, TerminalScreen, parse_duration};
 
 pub const EXAMPLES: &str = "\
 Examples:
   countersign join 'https://gateway.example.org/#/join/…'
-  countersign join -                          reads the link from standard input, where other users do not see it
+  countersign join -                          read the link from standard input, hidden from other users
   countersign join --profile work --name 'work laptop' 'https://…'
-  countersign join                            goes on: brings a device into force that was not added in time";
+  countersign join                            continue, if this device was not approved in time";
 
 /// The gateway takes a statement for ten minutes.
 const LINK_LIFETIME: Duration = Duration::from_secs(9 * 60 + 30);
@@ -36,23 +36,22 @@ pub struct JoinArgs {
     options: ClientOptions,
     /// The invitation's link, or - to read it from standard input.
     link: Option<String>,
-    /// The name of this device of an approver; by default after the machine.
+    /// A name for this device, if you join as an approver; by default the host name.
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// Where the gateway is, if the link leads elsewhere; can be given for each node.
+    /// The gateway's address, if the link leads elsewhere. Repeat it for several nodes.
     #[arg(long, value_name = "URL")]
     gateway: Vec<String>,
-    /// Root certificates to trust instead of the system's, in PEM.
+    /// Root certificates to trust instead of the system's (PEM).
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
-    /// Send the credential over plain HTTP to another machine, for a network that nobody else
-    /// reads.
+    /// Allow plain HTTP to another machine. Anyone on the network can then read the credential.
     #[arg(long)]
     allow_http: bool,
-    /// Give up the keys of this role that the profile has.
+    /// Replace the keys that the profile has for this role.
     #[arg(long)]
     replace: bool,
-    /// How long to wait until a device in force has added this one.
+    /// How long to wait until you approve this device from another one.
     #[arg(long, default_value = "1h", value_parser = parse_duration)]
     wait: Duration,
 }
@@ -95,7 +94,7 @@ pub async fn run(args: JoinArgs) -> anyhow::Result<ExitAction> {
         JoinOutcome::Enforcer(id, kept) => {
             screen.remark(&format!("joined as the enforcer {}", visible(id.as_str())));
             elsewhere(&mut screen, &file, &kept);
-            screen.remark("pair it with an approver: countersign pair");
+            screen.remark("next, pair it with an approver: countersign pair");
             if args.options.json {
                 let profile = kept.path();
                 print_json(&json!({ "role": "enforcer", "enforcerId": id, "profile": profile }))?;
@@ -104,7 +103,7 @@ pub async fn run(args: JoinArgs) -> anyhow::Result<ExitAction> {
         }
         JoinOutcome::Administrator(api_key) => {
             screen.remark(
-                "The API key of an administrator, which is not shown again and kept in no profile:",
+                "Your administrator's API key. It isn't shown again, and isn't saved in a profile:",
             );
             if args.options.json {
                 print_json(&json!({ "role": "admin", "apiKey": api_key.expose() }))?;
@@ -125,7 +124,7 @@ fn elsewhere(screen: &mut TerminalScreen, wanted: &ProfileFile, kept: &ProfileFi
             .unwrap_or_default()
             .to_string_lossy();
         screen.say(&format!(
-            "the profile has this role already and was not changed; use the new one with --profile {name}"
+            "the profile already has this role and was not changed; use the new one with --profile {name}"
         ));
     }
 }
@@ -154,19 +153,19 @@ async fn enrol(
             explain(screen, approver, &request, &link);
         }
         let left = until.saturating_duration_since(tokio::time::Instant::now());
-        screen.progress("waiting for a device in force to add this one …");
+        screen.progress("waiting until you approve this device from another one …");
         let added = approver.wait_until_in_force(left.min(LINK_LIFETIME)).await;
         screen.clear();
         if added? {
             break;
         }
         if tokio::time::Instant::now() + Duration::from_secs(1) >= until {
-            screen.say("no device has added this one in time; go on with: countersign join");
+            screen.say("this device was not approved in time; continue with: countersign join");
             return Ok(ExitAction::code(NO_DECISION));
         }
-        screen.remark("the link has expired; here is another:");
+        screen.remark("the link has expired; here is a new one:");
     }
-    let word = screen.paint(Colour::Green, "in force");
+    let word = screen.paint(Colour::Green, "ready");
     screen.remark(&format!("this device is {word} ({})", approver.device_id()));
     share(approver, screen).await;
     if args.options.json {
@@ -178,7 +177,7 @@ async fn enrol(
             "profile": approver.profile().path(),
         }))?;
     } else if approver.enforcers().is_empty() {
-        screen.remark("pair it with an enforcer, unless another device of yours is paired: countersign pair LINK");
+        screen.remark("next, pair it with an agent's machine, unless another device of yours is paired: countersign pair LINK");
     }
     Ok(ExitAction::DONE)
 }
@@ -189,18 +188,17 @@ fn explain(
     request: &EndorsementRequest,
     link: &str,
 ) {
-    screen.say("This approver has a device already, which has to add this one. Open this link there, within ten minutes:\n");
-    if screen.is_terminal()
-        // A long link does not fit into a code that a camera could read.
-        && let Ok(code) = qr_code(link)
-    {
+    screen.say(
+        "Approve this device from one you already use: open this link there within ten minutes.\n",
+    );
+    if let Some(code) = screen.qr_code(link) {
         screen.say(&code);
     }
     screen.say(&format!("  {}\n", screen.paint(Colour::Bold, link)));
     screen.say("In a terminal: countersign devices add LINK");
     let name = request.bundle().name().as_str();
     screen.say(&format!(
-        "It has to show this name and id there: {}, {}\n",
+        "Check that it shows this name and id: {}, {}\n",
         screen.paint(Colour::Bold, name),
         screen.paint(Colour::Bold, &approver.device_id().to_string()),
     ));

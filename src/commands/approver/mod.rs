@@ -22,52 +22,52 @@ pub use self::pair::{pair, pairings, unpair};
 
 #[derive(Subcommand)]
 pub enum ApproverCommand {
-    /// Join a gateway with an invitation, as an approver or as an enforcer.
+    /// Join a gateway with an invitation link.
     ///
-    /// It creates the keys and writes the profile. A further device of an approver prints a link,
-    /// which a device in force opens to add it. Without a link, goes on with what was begun.
+    /// Creates keys and writes the profile. An approver's second device prints a link: open it on a
+    /// device you already use to approve the new one. Without a link, continues an unfinished join.
     #[command(after_help = join::EXAMPLES)]
     Join(join::JoinArgs),
-    /// List the requests that wait for a decision.
+    /// List the requests that are waiting for you.
     #[command(after_help = inbox::EXAMPLES)]
     Inbox(inbox::InboxArgs),
-    /// Show a request, complete.
-    #[command(after_help = "Example:\n  countersign show 0195c1c2")]
+    /// Show everything about a request.
+    #[command(after_help = "Example:\n  countersign show 5e0c71f2")]
     Show(inbox::ShowArgs),
     /// Approve a request.
     ///
-    /// Without an id, shows the only request that waits and asks on the terminal. Exit status: 0
-    /// accepted by the gateway, 77 refused, 69 gateway unavailable.
+    /// Shows the request and asks first, unless you give its whole id. Without an id, takes the only
+    /// request that is waiting. Exit status: 0 accepted by the gateway, 77 refused, 69 gateway
+    /// unavailable.
     #[command(after_help = decide::APPROVE_EXAMPLES)]
     Approve(decide::ApproveArgs),
     /// Reject a request.
     ///
-    /// Without an id, shows the only request that waits and asks on the terminal.
+    /// Without an id, shows the only request that is waiting and asks first.
     #[command(after_help = decide::REJECT_EXAMPLES)]
     Reject(decide::DecisionOptions),
-    /// Write to an agent whose enforcer this device is paired with.
+    /// Send a message to an agent.
     ///
-    /// The text is encrypted to the enforcer, which gives it to the agent the next time a person
-    /// decides one of its calls, or a prompt or session begins. Exit status: 0 sent or delivered,
-    /// 77 rejected, 75 not taken in time.
+    /// The text is encrypted to the agent's machine. The agent gets it with the next decision about
+    /// one of its calls, or with its next prompt or session. Exit status: 0 sent or delivered, 77
+    /// rejected, 75 not picked up in time.
     #[command(after_help = prompt::EXAMPLES)]
     Prompt(prompt::PromptArgs),
-    /// List the devices of this approver, add one or revoke one.
+    /// List your devices; add or revoke one.
     #[command(after_help = devices::EXAMPLES, args_conflicts_with_subcommands = true)]
     Devices(devices::DevicesArgs),
-    /// List where this approver is notified that something waits; add a webhook, test or remove
-    /// one.
+    /// List where you are notified of requests; add, test or remove a webhook.
     #[command(after_help = notifications::EXAMPLES, args_conflicts_with_subcommands = true)]
     Notifications(notifications::NotificationsArgs),
-    /// Encrypt the keys of this device with a passphrase; change or remove it.
+    /// Protect this device's keys with a passphrase; change or remove it.
     ///
-    /// Every command that uses the keys then asks for it.
+    /// Every command that uses the keys then asks for the passphrase.
     #[command(after_help = passphrase::EXAMPLES, mut_arg("json", |option| option.hide(true)))]
     Passphrase(passphrase::PassphraseArgs),
     /// Verify a saved decision, offline.
     ///
-    /// Exit status: 0 if a device that this profile trusts, or that --device names, has signed it;
-    /// 77 if not; 65 if the file is malformed.
+    /// Exit status: 0 if it was signed by a device that this profile trusts or that --device names,
+    /// 77 if not, 65 if the file is malformed.
     #[command(after_help = verify::EXAMPLES)]
     Verify(verify::VerifyArgs),
 }

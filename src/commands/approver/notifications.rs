@@ -6,17 +6,18 @@ use countersign::client::{ClientError, visible};
 use serde_json::{Value, json};
 
 use super::input::{argument_or_input, open};
-use crate::commands::client_options::{ClientOptions, NOT_UNIQUE};
+use crate::commands::client_options::ClientOptions;
 use crate::commands::exit_action::{DENIED, ExitAction};
 use crate::commands::output::{print_json, print_line};
+use crate::commands::short_id::{find_id, short_id};
 use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, paint};
 
 pub const EXAMPLES: &str = "\
 Examples:
   countersign notifications
   countersign notifications add https://hooks.example.com/countersign
-  countersign notifications test 01a1dd30
-  countersign notifications remove 01a1dd30";
+  countersign notifications test 9c4d01a1
+  countersign notifications remove 9c4d01a1";
 
 #[derive(Args)]
 pub struct NotificationsArgs {
@@ -28,7 +29,7 @@ pub struct NotificationsArgs {
 
 #[derive(Subcommand)]
 enum NotificationsCommand {
-    /// List where this approver is notified that something waits.
+    /// List where you are notified of requests.
     List {
         #[command(flatten)]
         options: ClientOptions,
@@ -44,14 +45,14 @@ enum NotificationsCommand {
     Remove {
         #[command(flatten)]
         options: ClientOptions,
-        /// Its id, or as much of it as is unique.
+        /// Its id, or a unique end or beginning of it.
         id: String,
     },
-    /// Send a test now. Exit status: 0 if it got through, 77 if not.
+    /// Send a test now. Exit status: 0 if it arrived, 77 if not.
     Test {
         #[command(flatten)]
         options: ClientOptions,
-        /// Its id, or as much of it as is unique.
+        /// Its id, or a unique end or beginning of it.
         id: String,
     },
 }
@@ -81,6 +82,8 @@ async fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
         return Ok(ExitAction::DONE);
     }
     let colour = output_has_colour();
+    let lines = found.notifications.iter();
+    let ids: Vec<_> = lines.map(|line| &line.notification_id).collect();
     for line in &found.notifications {
         let paint_as = match line.state.as_str() {
             "active" => Colour::Green,
@@ -91,7 +94,7 @@ async fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
         let failure = line.failure.as_deref().map(visible);
         print_line(&format!(
             "{}  {}  {}  {}  {}",
-            visible(&line.notification_id),
+            visible(short_id(&line.notification_id, &ids)),
             paint(colour, paint_as, &visible(&line.state)),
             visible(&line.kind),
             visible(place.unwrap_or_default()),
@@ -101,7 +104,9 @@ async fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
     if !found.enabled {
         let reason = visible(found.reason.as_deref().unwrap_or("no reason given"));
         let mut screen = TerminalScreen::new(false);
-        screen.say(&format!("this gateway sends no notifications: {reason}"));
+        screen.say(&format!(
+            "this gateway doesn't send notifications: {reason}"
+        ));
     }
     Ok(ExitAction::DONE)
 }
@@ -118,28 +123,20 @@ async fn add(options: &ClientOptions, url: &str) -> anyhow::Result<ExitAction> {
     let mut screen = TerminalScreen::new(false);
     match added.secret {
         Some(secret) => screen.say(&format!(
-            "requests are signed with {}\nKeep it: it is not shown again.",
+            "Each call of the webhook is signed with this secret: {}\nStore it now: it isn't shown again.",
             visible(&secret)
         )),
-        None => screen.say("this URL was added before; its secret stays as it is"),
+        None => screen.say("this URL was already there; its secret is unchanged"),
     }
     Ok(ExitAction::DONE)
 }
 
-/// The id of the one that begins so.
-async fn find(approver: &Approver, prefix: &str) -> anyhow::Result<String> {
-    let found = approver.notifications().await?.notifications;
-    let mut found = found
-        .into_iter()
-        .filter(|line| line.notification_id.starts_with(prefix));
-    match (found.next(), found.next()) {
-        (Some(line), None) => Ok(line.notification_id),
-        (None, _) => {
-            let problem = "there is no such notification; see: countersign notifications";
-            Err(ClientError::Choice(problem).into())
-        }
-        (Some(_), Some(_)) => Err(NOT_UNIQUE.into()),
-    }
+async fn find(approver: &Approver, part: &str) -> anyhow::Result<String> {
+    let listed = approver.notifications().await?.notifications;
+    let ids = listed.iter().map(|line| line.notification_id.as_str());
+    let problem = "there is no such notification; see: countersign notifications";
+    let found = find_id(part, ids)?.ok_or(ClientError::Choice(problem))?;
+    Ok(found.to_owned())
 }
 
 async fn remove(options: &ClientOptions, id: &str) -> anyhow::Result<ExitAction> {
@@ -165,9 +162,9 @@ async fn test(options: &ClientOptions, id: &str) -> anyhow::Result<ExitAction> {
     } else {
         let mut screen = TerminalScreen::new(false);
         screen.say(&match &tested.failure {
-            _ if tested.delivered => "the test got through".to_owned(),
-            Some(failure) => format!("the test did not get through: {}", visible(failure)),
-            None => "the test did not get through".to_owned(),
+            _ if tested.delivered => "the test arrived".to_owned(),
+            Some(failure) => format!("the test did not arrive: {}", visible(failure)),
+            None => "the test did not arrive".to_owned(),
         });
     }
     Ok(if tested.delivered {

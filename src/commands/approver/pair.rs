@@ -50,7 +50,7 @@ pub async fn pair(
 pub async fn share(approver: &Approver, screen: &mut TerminalScreen) {
     if let Err(error) = approver.share_enforcers().await {
         screen.say(&format!(
-            "your other devices could not be told about this device's enforcers: {error}; try again with: countersign join"
+            "your other devices could not be told about the machines that this one knows: {error}; try again: countersign join"
         ));
     }
 }
@@ -71,7 +71,7 @@ async fn by_code(
     let label = comparing.label().map(visible);
     let label = label.map(|label| format!(" ({label})")).unwrap_or_default();
     screen.say(&format!(
-        "{}{label} offers to pair, as the gateway says. Compare these digits, all fifteen, with those on the other screen:\n\n  {}\n",
+        "{}{label} (unverified) wants to pair. Compare all fifteen digits with those on the other screen:\n\n  {}\n",
         visible(comparing.enforcer().as_str()),
         screen.paint(Colour::Bold, &comparing.digits().to_string()),
     ));
@@ -79,7 +79,7 @@ async fn by_code(
         return Ok(Some(approver.confirm(comparing).await?));
     }
     let told = approver.abort(comparing).await;
-    told.context("the gateway could not be told to forget this pairing")?;
+    told.context("the gateway could not be told to drop this pairing")?;
     Ok(None)
 }
 
@@ -102,7 +102,7 @@ pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedPairing>> {
             let name = name.map(|name| format!("{} ", visible(name)));
             let (name, id) = (name.unwrap_or_default(), visible(&by.id));
             let revoked = if by.is_revoked {
-                ", which was revoked since"
+                ", which has been revoked since"
             } else {
                 ""
             };
@@ -119,5 +119,5 @@ pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedPairing>> {
 pub async fn unpair(file: &ProfileFile, enforcer: &str) -> anyhow::Result<bool> {
     let mut approver = passphrase::open(file)?;
     let ended = approver.unpair(enforcer).await;
-    ended.context("the pairing was removed here, but the gateway could not be told")
+    ended.context("the pairing was removed on this device, but the gateway could not be told")
 }

@@ -17,9 +17,9 @@ use crate::commands::output::remark;
 
 pub const EXAMPLES: &str = "\
 Examples:
-  countersign passphrase                 asks for a new one, twice
-  countersign passphrase --remove        stores the keys unencrypted again
-Where there is no terminal, COUNTERSIGN_PASSPHRASE_FILE names a file whose first line is the passphrase.";
+  countersign passphrase                 set a new one; you type it twice
+  countersign passphrase --remove        store the keys unencrypted again
+Without a terminal, COUNTERSIGN_PASSPHRASE_FILE names a file whose first line is the passphrase.";
 
 const VARIABLE: &str = "COUNTERSIGN_PASSPHRASE_FILE";
 
@@ -30,7 +30,7 @@ pub struct PassphraseArgs {
     /// Store the keys unencrypted again.
     #[arg(long)]
     remove: bool,
-    /// Take the new passphrase from the first line of this file.
+    /// Read the new passphrase from the first line of this file.
     #[arg(long, value_name = "FILE", conflicts_with = "remove")]
     new_file: Option<PathBuf>,
 }
@@ -40,7 +40,7 @@ pub fn run(args: &PassphraseArgs) -> anyhow::Result<ExitAction> {
     if args.remove {
         approver.set_passphrase(None)?;
         remark(
-            "the keys are no longer encrypted: anyone who reads the profile can decide in your name",
+            "the keys are no longer encrypted: anyone who can read the profile can approve in your name",
         );
         return Ok(ExitAction::DONE);
     }
@@ -50,7 +50,7 @@ pub fn run(args: &PassphraseArgs) -> anyhow::Result<ExitAction> {
     };
     approver.set_passphrase(Some(&new))?;
     remark(
-        "the keys are encrypted. The passphrase cannot be recovered. Earlier copies of the profile still have unencrypted keys",
+        "the keys are encrypted. A forgotten passphrase can't be recovered. Earlier copies of the profile still hold unencrypted keys.",
     );
     Ok(ExitAction::DONE)
 }
@@ -76,10 +76,10 @@ fn prompted(question: &str) -> std::io::Result<Zeroizing<String>> {
 fn chosen() -> anyhow::Result<Zeroizing<String>> {
     let problem = |_| ClientError::Choice("there is no terminal to ask on; use --new-file");
     let new = prompted("New passphrase: ").map_err(problem)?;
-    let again = prompted("The same again: ").map_err(problem)?;
+    let again = prompted("Repeat it: ").map_err(problem)?;
     anyhow::ensure!(
         *new == *again,
-        ClientError::Choice("the two differ; nothing was changed")
+        ClientError::Choice("the two passphrases differ; nothing was changed")
     );
     Ok(new)
 }

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::input::open;
 use crate::commands::client_options::ClientOptions;
+use crate::commands::complete;
 use crate::commands::exit_action::{DENIED, ExitAction, NO_DECISION};
 use crate::commands::output::print_json;
 use crate::commands::terminal::{TerminalScreen, parse_duration};
@@ -29,17 +30,18 @@ const MAX_TEXT_BYTES: u64 = 256 << 10;
 pub struct PromptArgs {
     #[command(flatten)]
     options: ClientOptions,
-    /// The enforcer beside the agent, as `pairings` shows it.
+    /// The agent's machine; see `pairings`.
+    #[arg(add = complete::enforcers())]
     enforcer: String,
-    /// Only for this session of the agent, as its requests show it; otherwise for whichever asks
-    /// next.
+    /// Only for this session of the agent, as its requests show it. Otherwise for the session that
+    /// asks next.
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// Wait until the agent has it, or its enforcer has rejected it; 10m unless a time is given.
+    /// Wait until the agent has the text or rejects it; 10m unless you give a time.
     #[arg(long, value_name = "TIME", num_args = 0..=1, require_equals = true, default_missing_value = "10m",
           value_parser = parse_duration)]
     wait: Option<Duration>,
-    /// The text, or - to read it from standard input: other users can see arguments.
+    /// The text, or - to read it from standard input, hidden from other users.
     #[arg(required = true, value_name = "TEXT|-")]
     text: Vec<String>,
 }
@@ -69,7 +71,7 @@ fn read_input() -> anyhow::Result<String> {
     let mut input = std::io::stdin().lock().take(MAX_TEXT_BYTES + 1);
     input.read_to_string(&mut text).context("standard input")?;
     if text.len() as u64 > MAX_TEXT_BYTES {
-        let problem = "a prompt has at most 256 KiB";
+        let problem = "a prompt can have at most 256 KiB";
         return Err(ClientError::Choice(problem).into());
     }
     Ok(text)
@@ -94,15 +96,15 @@ fn report(
     };
     let (line, code) = match (sent.status, args.wait) {
         (PromptStatus::Delivered, _) => ("delivered: the agent has it", 0),
-        (PromptStatus::Queued, None) => ("sent: the agent gets it when it asks next", 0),
+        (PromptStatus::Queued, None) => ("sent: the agent gets it when it next asks", 0),
         (PromptStatus::Queued, Some(_)) => {
-            ("sent; the agent has not asked for it yet", NO_DECISION)
+            ("sent; the agent has not picked it up yet", NO_DECISION)
         }
         (PromptStatus::Expired, _) => {
-            ("expired: the agent did not ask for it in time", NO_DECISION)
+            ("expired: the agent did not pick it up in time", NO_DECISION)
         }
-        (PromptStatus::Rejected, _) => ("rejected by the enforcer", DENIED),
-        (PromptStatus::Error, _) => ("the enforcer could not pass it on", DENIED),
+        (PromptStatus::Rejected, _) => ("rejected by the agent's machine", DENIED),
+        (PromptStatus::Error, _) => ("the agent's machine could not pass it on", DENIED),
     };
     screen.remark(&format!("{line}{reason}"));
     Ok(ExitAction::code(code))

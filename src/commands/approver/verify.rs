@@ -19,16 +19,16 @@ use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, paint
 
 pub const EXAMPLES: &str = "\
 Examples:
-  countersign verify decision.json                   trusted if this profile knows the device
+  countersign verify decision.json                   by the devices that this profile knows
   countersign verify decision.json --device BZ1OM9Qh8n1nAHjvVg9kmg";
 
 #[derive(Args)]
 pub struct VerifyArgs {
     #[command(flatten)]
     options: ClientOptions,
-    /// A file that `approve --save` or `ask` wrote, or - for standard input.
+    /// A file that `approve --save` or `ask --save` wrote, or - for standard input.
     file: PathBuf,
-    /// Trust the device of this id, instead of those that the profile knows.
+    /// Trust this device instead of those that the profile knows.
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     device: Option<String>,
 }
@@ -70,14 +70,14 @@ fn read(file: &PathBuf) -> anyhow::Result<Vec<u8>> {
     };
     (input.take(MAX_RECORD_BYTES + 1).read_to_end(&mut bytes)).with_context(name)?;
     if bytes.len() as u64 > MAX_RECORD_BYTES {
-        return Err(ClientError::Record("it is over 16 MiB".to_owned()).into());
+        return Err(ClientError::Record("it is larger than 16 MiB".to_owned()).into());
     }
     Ok(bytes)
 }
 
 fn by_id(record: &DecisionRecord, id: &str) -> anyhow::Result<Result<(), String>> {
     let id = DeviceId::parse(id).map_err(|_| {
-        ClientError::Choice("the id of a device has 22 characters; see: countersign devices")
+        ClientError::Choice("a device's id has 22 characters; see: countersign devices")
     })?;
     let own = record.device.id();
     if own == id {

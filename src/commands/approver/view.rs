@@ -51,24 +51,29 @@ pub fn request_json(item: &InboxRequest) -> Value {
     shown
 }
 
-/// Two lines of a list.
+/// Two lines of a list, from the id on.
+pub fn listed(id: &str, summary: &str, colour: bool) -> String {
+    let id = paint(colour, Colour::Bold, &visible(id));
+    format!("{id}  {summary}")
+}
+
+/// Two lines of a list, after the id.
 pub fn summary(item: &InboxRequest, now: Timestamp, colour: bool) -> String {
     let what = match &item.content {
         Ok(opened) => clip(&headline(opened.artifact())),
         Err(problem) => {
-            let problem = format!("cannot be approved: {problem}");
+            let problem = format!("can't be approved: {problem}");
             paint(colour, Colour::Yellow, &problem)
         }
     };
-    let id = paint(colour, Colour::Bold, &visible(item.request_id.as_str()));
     let kind = visible(item.artifact_type.as_deref().unwrap_or("unknown"));
     let time = time_left(item, now);
-    format!("{id}  {kind}  {}  {time}\n    {what}", who(item))
+    format!("{kind}  {}  {time}\n    {what}", who(item))
 }
 
 fn time_left(item: &InboxRequest, now: Timestamp) -> String {
     let Some(expires_at) = item.expires_at else {
-        return "no time given".to_owned();
+        return "no deadline".to_owned();
     };
     match Duration::try_from(expires_at.inner() - now.inner()) {
         Ok(left) => format!("{} left", minutes(left)),
@@ -79,15 +84,11 @@ fn time_left(item: &InboxRequest, now: Timestamp) -> String {
 /// The enforcer that asks, as this device knows it or as the gateway says.
 fn who(item: &InboxRequest) -> String {
     let id = item.enforcer_id.as_ref().map(|id| visible(id.as_str()));
-    let id = id.unwrap_or_else(|| "nobody".to_owned());
+    let id = id.unwrap_or_else(|| "unknown".to_owned());
     let label = item.label.as_deref().map(visible);
     let label = label.filter(|label| *label != id);
     let label = label.map(|label| format!(" ({label})")).unwrap_or_default();
-    let doubt = if item.is_paired {
-        ""
-    } else {
-        ", as the gateway says"
-    };
+    let doubt = if item.is_paired { "" } else { ", unverified" };
     format!("{id}{label}{doubt}")
 }
 
@@ -148,9 +149,9 @@ pub fn render(item: &InboxRequest, now: Timestamp, colour: bool) -> String {
     match &item.content {
         Ok(opened) => text.push_str(&render_artifact(opened.artifact(), colour)),
         Err(problem) => {
-            let problem = format!("This request cannot be approved: {problem}.");
+            let problem = format!("This request can't be approved: {problem}.");
             let problem = paint(colour, Colour::Yellow, &problem);
-            let _never = write!(text, "\n{problem}\nIt can be rejected.");
+            let _never = write!(text, "\n{problem}\nYou can only reject it.");
         }
     }
     for stranger in &item.strangers {
@@ -177,7 +178,7 @@ pub fn render_artifact(artifact: &PlainArtifact, colour: bool) -> String {
         ("baseRevision", "revision"),
         ("sessionId", "session"),
         ("createdAt", "asked at"),
-        ("expiresAt", "ends at"),
+        ("expiresAt", "expires at"),
     ] {
         if let Some(Value::String(value)) = rest.remove(member) {
             line(name, &value);
@@ -221,7 +222,7 @@ pub fn render_artifact(artifact: &PlainArtifact, colour: bool) -> String {
     }
     let actions = requested_actions(artifact);
     if !actions.is_empty() {
-        text.push_str("\nOffered actions:\n");
+        text.push_str("\nChoices:\n");
         for action in actions {
             let (id, caption) = (visible(&action.id), visible(&action.caption));
             let _never = writeln!(

@@ -36,7 +36,7 @@ pub async fn check(
     for problem in &configuration.malformed {
         report.fail(
             format!("{agent} settings"),
-            format!("{problem}; the agent ignores this file, and the hooks in it"),
+            format!("{problem}; the agent ignores this file and its hooks"),
             "correct the file",
         );
     }
@@ -48,15 +48,12 @@ pub async fn check(
     for switch in &off {
         report.fail(
             format!("{agent} switches"),
-            format!("hooks are switched off: {switch}"),
-            "remove it, or make the hook mandatory with install --managed where the agent has that",
+            format!("hooks are disabled: {switch}"),
+            "remove it, or make the hook mandatory with install --managed if the agent supports that",
         );
     }
     if off.is_empty() && !configuration.installed.is_empty() {
-        report.ok(
-            format!("{agent} switches"),
-            "nothing here switches hooks off",
-        );
+        report.ok(format!("{agent} switches"), "nothing here disables hooks");
     }
     let mut tried = Vec::new();
     for found in &configuration.installed {
@@ -69,8 +66,8 @@ pub async fn check(
     let holes = (agent.definition()).open_holes(configuration.is_managed());
     report.warn(
         format!("{agent} holes"),
-        format!("known to remain open: {}", holes.join("; ")),
-        format!("the guide docs/agents/{agent}.md of Countersign says what they mean"),
+        format!("known gaps: {}", holes.join("; ")),
+        format!("see docs/agents/{agent}.md"),
     );
 }
 
@@ -96,7 +93,7 @@ fn check_guard(
             check,
             match used {
                 Some(used) => format!("the hook asks through {used} instead"),
-                None => "the hook asks through no guard".to_owned(),
+                None => "the hook does not use a guard".to_owned(),
             },
             format!("run: countersign install {agent} --guard {given}, with the same scope"),
         ),
@@ -109,7 +106,7 @@ fn installed(agent: Agent, configuration: &AgentConfiguration, report: &mut Find
     if configuration.installed.is_empty() {
         return report.fail(
             check,
-            "our hook is not installed, so nothing is asked",
+            "the hook is not installed, so nothing needs approval",
             remedy,
         );
     }
@@ -118,8 +115,8 @@ fn installed(agent: Agent, configuration: &AgentConfiguration, report: &mut Find
     if places > 1 && !is_alone {
         report.warn(
             check.clone(),
-            format!("installed in {places} places, so every call is asked about {places} times"),
-            "take it out of all but one: countersign install --remove, with --user, --project or --managed",
+            format!("installed in {places} places, so every call is asked {places} times"),
+            "remove all but one: countersign install --remove, with --user, --project or --managed",
         );
     }
     for found in &configuration.installed {
@@ -155,7 +152,7 @@ async fn version(agent: Agent, report: &mut FindingReport) {
         return report.warn(
             check,
             message,
-            "nothing to do, if it is started from elsewhere",
+            "nothing to do if you start it from elsewhere",
         );
     };
     let shown = program.display();
@@ -170,27 +167,27 @@ async fn version(agent: Agent, report: &mut FindingReport) {
             return report.warn(check, message, "install it again");
         }
         Err(_) => {
-            let message = format!("{shown} does not say its version");
+            let message = format!("{shown} does not report its version");
             return report.warn(check, message, "try it by hand");
         }
     };
     let text = String::from_utf8_lossy(&output.stdout);
     let version = version_in(&text);
-    let shown_version = version.map_or_else(|| "of an unknown version".to_owned(), visible);
+    let shown_version = version.map_or_else(|| "an unknown version".to_owned(), visible);
     match agent.definition().measured {
         Some(measured) if version == Some(measured) => {
-            let message = format!("{shown} {shown_version}, which was measured");
+            let message = format!("{shown} {shown_version}, a tested version");
             report.ok(check, message);
         }
         Some(measured) => report.warn(
             check,
-            format!("{shown} is {shown_version}; what its hooks do was measured with {measured}"),
-            "the canary below still counts; try a denied call by hand once",
+            format!("{shown} is {shown_version}; its hooks were tested with {measured}"),
+            "the canary below still counts; try a denied call once by hand",
         ),
         None => report.warn(
             check,
-            format!("{shown} is {shown_version}; what its hooks do was never measured"),
-            "try a denied call by hand once",
+            format!("{shown} is {shown_version}; its hooks were never tested"),
+            "try a denied call once by hand",
         ),
     }
 }

@@ -30,9 +30,9 @@ pub async fn check(
     report: &mut FindingReport,
 ) {
     let name = format!("{agent} canary");
-    let remedy = format!("run: countersign install {agent}; then doctor again");
+    let remedy = format!("run: countersign install {agent}, then doctor again");
     let Some(command) = without_guard(command) else {
-        return report.fail(name, "its guard cannot be told from the command", remedy);
+        return report.fail(name, "its guard cannot be read from the command", remedy);
     };
     match tokio::time::timeout(CANARY_TIMEOUT, run(agent, &command, places)).await {
         Err(_) => report.fail(
@@ -113,8 +113,8 @@ fn fault(agent: Agent, output: &Output) -> Option<String> {
     };
     let verdict = answer.pointer(agent.definition().verdict);
     if verdict.is_none_or(|verdict| verdict != "deny") {
-        return Some(format!("standard output is no denial: {out}"));
+        return Some(format!("standard output is not a denial: {out}"));
     }
     let is_silent = output.stderr.iter().all(u8::is_ascii_whitespace);
-    is_silent.then(|| "standard error has no reason, which some agents need".to_owned())
+    is_silent.then(|| "standard error gives no reason, which some agents need".to_owned())
 }

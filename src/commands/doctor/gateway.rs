@@ -37,7 +37,7 @@ pub async fn check(file: &ProfileFile, report: &mut FindingReport) {
             report.fail(
                 "gateway",
                 error.to_string(),
-                "every call is denied while it is away; check the network and gateway.urls in the profile",
+                "every call is denied until it answers; check the network and gateway.urls in the profile",
             );
             false
         }
@@ -52,15 +52,15 @@ pub async fn check(file: &ProfileFile, report: &mut FindingReport) {
 fn judge(url: &str, answer: &GatewayAnswer, report: &mut FindingReport) -> bool {
     let (problem, remedy) = match answer.status {
         200 | 404 => {
-            report.ok("gateway", format!("{url} takes the credential"));
+            report.ok("gateway", format!("{url} accepts the credential"));
             return true;
         }
         401 | 403 => (
-            "does not take the credential",
-            "it was revoked or has expired: join with a new invitation, countersign join --replace LINK",
+            "does not accept the credential",
+            "it was revoked or has expired: join with a new invitation: countersign join --replace LINK",
         ),
         _ => (
-            "gave an answer that makes no sense",
+            "gave an unexpected answer",
             "check that gateway.urls in the profile names a gateway, and that it is healthy",
         ),
     };
@@ -81,7 +81,7 @@ fn compare(answer: &GatewayAnswer, now: OffsetDateTime, report: &mut FindingRepo
     let apart = (OffsetDateTime::from(date) - now).whole_seconds();
     let side = if apart < 0 { "behind" } else { "ahead of" };
     let message = format!(
-        "the gateway's clock is {} s {side} ours",
+        "the gateway's clock is {} s {side} this machine's",
         apart.unsigned_abs()
     );
     match apart.abs() {
@@ -94,7 +94,7 @@ fn compare(answer: &GatewayAnswer, now: OffsetDateTime, report: &mut FindingRepo
 async fn approvers(enforcer: &mut Enforcer, reached: bool, report: &mut FindingReport) {
     let approvers = enforcer.approvers().to_vec();
     if approvers.is_empty() {
-        let message = "paired with nobody, so nobody can approve anything";
+        let message = "no approver is paired, so nobody can approve anything";
         return report.fail(
             "pairing",
             message,
@@ -108,13 +108,13 @@ async fn approvers(enforcer: &mut Enforcer, reached: bool, report: &mut FindingR
                 .known_devices(&record)
                 .map_or(0, |known| known.len());
             let message = format!(
-                "{devices} device(s) in force when the gateway was last asked, at {}",
+                "{devices} active device(s) when the gateway was last asked, at {}",
                 visible(&record.checked_at)
             );
             report.warn(
                 check,
                 message,
-                "they are read again once the gateway answers",
+                "the list is refreshed once the gateway answers",
             );
             continue;
         }
@@ -122,15 +122,12 @@ async fn approvers(enforcer: &mut Enforcer, reached: bool, report: &mut FindingR
         match enforcer.refreshed_devices(&record.id, deadline).await {
             Ok(devices) if devices.is_empty() => report.fail(
                 check,
-                "no device is in force, so nobody can approve anything",
-                "the approver joins again with a new device; then unpair and pair again",
+                "no device is active, so nobody can approve anything",
+                "let the approver join again with a new device; then unpair and pair again",
             ),
             Ok(devices) => {
                 let devices: Vec<_> = devices.iter().map(ToString::to_string).collect();
-                report.ok(
-                    check,
-                    format!("in force, as of now: {}", devices.join(", ")),
-                );
+                report.ok(check, format!("active now: {}", devices.join(", ")));
             }
             Err(error @ ClientError::Unpaired { .. }) => {
                 report.add(check, FindingStatus::Failed, error.to_string(), None);

@@ -22,7 +22,7 @@ pub async fn check(
     let text = match address.policy().await {
         Ok(text) => text,
         Err(problem) => {
-            let remedy = "start the guard, and correct --guard; until then every call is denied";
+            let remedy = "start the guard, or correct --guard; until then every call is denied";
             report.fail(CHECK, problem.clone(), remedy);
             return Err(problem);
         }
@@ -31,11 +31,11 @@ pub async fn check(
     if address.uid().is_ok_and(|uid| uid == Uid::current()) {
         report.fail(
             CHECK,
-            "it runs as this user, so that an agent of this user can edit its files",
+            "it runs as this user, so this user's agents can edit its files",
             "run the guard as a user of its own",
         );
     } else {
-        report.ok(CHECK, "it runs as another user than this one");
+        report.ok(CHECK, "it runs as a different user");
     }
     check_directory(address, report);
     if file.load().is_ok_and(|profile| profile.enforcer.is_some()) {
@@ -45,7 +45,7 @@ pub async fn check(
                 "{} still has an enforcer of this user",
                 file.path().display()
             ),
-            "remove it: a hook without --guard would ask with it",
+            "remove it: a hook without --guard would use it",
         );
     }
     let source = "the policy of the guard".to_owned();
@@ -57,8 +57,8 @@ fn check_directory(address: &GuardAddress, report: &mut FindingReport) {
     if Uid::effective().is_root() {
         return report.warn(
             CHECK,
-            "root can replace its socket, so that this was not checked",
-            "run doctor as the user whom the agent runs as",
+            "not checked as root, who can replace every socket",
+            "run doctor as the agent's user",
         );
     }
     let socket = address.socket().ok();
@@ -76,7 +76,7 @@ fn check_directory(address: &GuardAddress, report: &mut FindingReport) {
         Some(place) => report.fail(
             CHECK,
             format!(
-                "this user can write {}, and put another socket in its place",
+                "this user can write to {}, and replace the socket",
                 place.display()
             ),
             "put the socket where only root and the guard's user can write",

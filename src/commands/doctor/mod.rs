@@ -15,7 +15,9 @@ use clap::Args;
 use countersign::agent::{Agent, own_policy};
 use countersign::client::visible;
 
+pub use self::agent::is_here;
 use super::client_options::ClientOptions;
+use super::complete;
 use super::exit_action::{ExitAction, FAILURE};
 use super::findings::{FindingReport, FindingStatus};
 use super::guard::GuardAddress;
@@ -25,18 +27,19 @@ use super::terminal::{Colour, output_has_colour, paint};
 
 pub const EXAMPLES: &str = "\
 Examples:
-  countersign doctor               everything that is found on this machine
+  countersign doctor               everything on this machine
   countersign doctor claude        one agent
   countersign doctor --json        for programs
-The exit status is 0 if nothing failed, 1 otherwise. Warnings alone are 0.";
+The exit status is 0 if nothing failed, otherwise 1. Warnings don't count.";
 
 #[derive(Args)]
 pub struct DoctorArgs {
     #[command(flatten)]
     options: ClientOptions,
-    /// The agent; otherwise all that are found.
+    /// Only this agent. Otherwise every agent on this machine.
+    #[arg(add = complete::agents())]
     agent: Option<Agent>,
-    /// The guard that the hooks ask through.
+    /// The guard that the hooks use.
     #[arg(long, value_name = "USER:SOCKET")]
     guard: Option<GuardAddress>,
     /// Where the files of the system are.
@@ -61,14 +64,14 @@ pub async fn run(args: DoctorArgs) -> anyhow::Result<ExitAction> {
     let agents: Vec<_> = match args.agent {
         Some(agent) => vec![agent],
         None => (Agent::ALL.into_iter())
-            .filter(|agent| agent::is_here(*agent, &places))
+            .filter(|agent| is_here(*agent, &places))
             .collect(),
     };
     if agents.is_empty() {
         let known = Agent::ALL.map(Agent::as_str).join(", ");
         report.warn(
             "agents",
-            "none was found on this machine",
+            "no agent was found on this machine",
             format!("name one: countersign doctor AGENT, with AGENT one of {known}"),
         );
     }

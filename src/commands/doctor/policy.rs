@@ -25,19 +25,19 @@ pub fn check(
         }
     };
     if let Some(reason) = policy.ask_all_reason() {
-        let message = format!("everything is asked in {directory}: {reason}");
+        let message = format!("every call in {directory} needs approval: {reason}");
         return report.warn(CHECK, message, "correct the file");
     }
     let wide = policy.wide_classes();
     if wide.is_empty() {
-        return report.ok(CHECK, format!("it counts as written, in {directory}"));
+        return report.ok(CHECK, format!("valid in {directory}"));
     }
     report.warn(
         CHECK,
         format!(
-            "allow.tools has {}: such calls run without a question",
+            "allow.tools has {}: such calls run without approval",
             wide.join(" and ")
         ),
-        "name commands in allow.commands, and single tools in allow.tools",
+        "list commands in allow.commands, and single tools in allow.tools",
     );
 }

@@ -19,16 +19,16 @@ pub fn check(file: &ProfileFile, report: &mut FindingReport) -> bool {
         report.fail(
             "profile",
             format!("{path} has no enforcer, so every call is denied"),
-            "join with an invitation for one: countersign join LINK",
+            "join with an invitation for an enforcer: countersign join LINK",
         );
         return false;
     };
     let id = enforcer.id;
-    let message = format!("{path}: enforcer {id}, readable by its owner only");
+    let message = format!("{path}: enforcer {id}, readable only by its owner");
     report.ok("profile", message);
     report.warn(
         "same user",
-        "an agent of this user can edit this profile, name its own gateway and approver, and approve its own requests",
+        "an agent that runs as this user can edit this profile, choose another gateway and approver, and approve its own requests",
         "run a guard as another user: countersign guard --help",
     );
     true
@@ -50,7 +50,7 @@ pub fn approvers(file: &ProfileFile, report: &mut FindingReport) {
     if exposed.is_empty() {
         return report.ok(
             "approver's keys",
-            "no unencrypted ones that this user can read",
+            "none that this user can read unencrypted",
         );
     }
     report.warn(

@@ -16,6 +16,7 @@ use tokio::time::interval;
 
 use super::content::{ContentKind, ContentOptions, MAX_CONTENT_BYTES, RequestContent};
 use crate::commands::client_options::ClientOptions;
+use crate::commands::complete;
 use crate::commands::exit_action::{DENIED, ExitAction, NO_DECISION, UNAVAILABLE};
 use crate::commands::guard::cause;
 use crate::commands::output::{print_json, save};
@@ -32,22 +33,22 @@ Examples:
 pub struct AskArgs {
     #[command(flatten)]
     options: ClientOptions,
-    /// The type of the content; by default a patch if the file is called so, else a plan.
+    /// What the content is; by default a patch for .patch and .diff files, otherwise a plan.
     #[arg(long = "type", value_enum)]
     kind: Option<ContentKind>,
     /// How long to wait for a decision.
     #[arg(long, default_value = "10m", value_parser = parse_duration)]
     timeout: Duration,
     /// Ask only this approver.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = complete::approvers())]
     approver: Option<String>,
     /// A choice to offer the approver, as approve:ID:CAPTION or reject:ID:CAPTION; up to five.
     #[arg(long = "action", value_name = "CHOICE", value_parser = parse_action)]
     actions: Vec<Value>,
-    /// Save request and decision as a file that `verify` checks.
+    /// Save the request and the decision to a file for `verify`.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// Text, or a JSON object as it is to be shown; standard input if left out.
+    /// A text, or a JSON object that is shown as it is; standard input by default.
     file: Option<PathBuf>,
 }
 
@@ -66,7 +67,7 @@ fn parse_action(text: &str) -> Result<Value, String> {
 pub async fn run(args: AskArgs) -> anyhow::Result<ExitAction> {
     let mut screen = TerminalScreen::new(args.options.json);
     if let Some(file) = &args.save {
-        anyhow::ensure!(!file.exists(), "{} exists already", file.display());
+        anyhow::ensure!(!file.exists(), "{} already exists", file.display());
     }
     let request = request(&args)?;
     let mut enforcer = Enforcer::open(&args.options.file()?, &Clock::system())?;
@@ -125,7 +126,7 @@ fn request(args: &AskArgs) -> anyhow::Result<ApprovalRequest> {
     .with_context(|| name.clone())?;
     anyhow::ensure!(
         text.len() <= MAX_CONTENT_BYTES,
-        "{name}: over 4 MiB, which no gateway takes"
+        "{name}: larger than 4 MiB, which no gateway accepts"
     );
     let extension = args.file.as_deref().and_then(Path::extension);
     let is_patch = extension.is_some_and(|it| it == "patch" || it == "diff");

@@ -2,19 +2,21 @@
 
 use clap::{Args, Subcommand};
 use countersign::client::enforcer::{Enforcer, GrantSubject, KeptGrant};
-use countersign::client::{ClientError, visible};
+use countersign::client::visible;
 use countersign::clock::Clock;
 use countersign::e2e::{Grant, GrantMatch};
 use serde_json::{Value, json};
 
-use crate::commands::client_options::{ClientOptions, NOT_UNIQUE};
+use crate::commands::client_options::ClientOptions;
+use crate::commands::complete;
 use crate::commands::exit_action::{DENIED, ExitAction};
 use crate::commands::output::{print_json, print_line, remark};
+use crate::commands::short_id::{find_id, short_id};
 
 pub const EXAMPLES: &str = "\
 Examples:
   countersign grants
-  countersign grants forget 0195c1c2
+  countersign grants forget 5e0c71f2
   countersign grants forget --all";
 
 #[derive(Args)]
@@ -27,19 +29,19 @@ pub struct GrantsArgs {
 
 #[derive(Subcommand)]
 enum GrantsCommand {
-    /// List the grants that are kept.
+    /// List the grants.
     List {
         #[command(flatten)]
         options: ClientOptions,
     },
-    /// Forget a grant, or all of them: then it is asked again.
+    /// Forget a grant, or all of them: an approver is asked again.
     Forget {
         #[command(flatten)]
         options: ClientOptions,
-        /// The grant's id, or as much of it as is unique.
-        #[arg(required_unless_present = "all", conflicts_with = "all")]
+        /// The grant's id, or a unique end or beginning of it.
+        #[arg(required_unless_present = "all", conflicts_with = "all", add = complete::grants())]
         id: Option<String>,
-        /// Every grant, also of a file that cannot be read.
+        /// Every grant, even if their file is damaged.
         #[arg(long)]
         all: bool,
     },
@@ -116,8 +118,9 @@ fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
         return Ok(ExitAction::DONE);
     }
     if grants.is_empty() {
-        remark("there are no grants; everything is asked");
+        remark("there are no grants; every command needs approval");
     }
+    let ids: Vec<_> = grants.iter().map(|kept| &kept.request_id).collect();
     for kept in &grants {
         let standing = match &kept.standing {
             Ok(grant) => describe(grant),
@@ -131,7 +134,8 @@ fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
             }
             None => String::new(),
         };
-        let (id, who) = (visible(&kept.request_id), visible(&kept.approver));
+        let id = visible(short_id(&kept.request_id, &ids));
+        let who = visible(&kept.approver);
         print_line(&format!("{id}  {who}{asked}: {standing}"))?;
     }
     Ok(ExitAction::DONE)
@@ -139,30 +143,21 @@ fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
 
 fn forget(options: &ClientOptions, id: Option<&str>) -> anyhow::Result<ExitAction> {
     let enforcer = open(options)?;
-    let Some(prefix) = id else {
+    let Some(part) = id else {
         enforcer.delete_all_grants()?;
-        remark("every grant is forgotten");
+        remark("all grants are forgotten");
         return Ok(ExitAction::DONE);
     };
     let grants = enforcer.grants()?;
-    let found = grants
-        .iter()
-        .filter(|kept| kept.request_id.starts_with(prefix));
-    let found: Vec<_> = found.map(|kept| kept.request_id.as_str()).collect();
-    match found.as_slice() {
-        _ if prefix.is_empty() => Err(ClientError::Choice("an id is not empty").into()),
-        [] => {
-            remark(&format!(
-                "there is no grant {}; see: countersign grants",
-                visible(prefix)
-            ));
-            Ok(ExitAction::code(DENIED))
-        }
-        [one] => {
-            enforcer.delete_grant(one)?;
-            remark(&format!("forgotten: {}", visible(one)));
-            Ok(ExitAction::DONE)
-        }
-        _ => Err(NOT_UNIQUE.into()),
-    }
+    let ids = grants.iter().map(|kept| kept.request_id.as_str());
+    let Some(id) = find_id(part, ids)? else {
+        let part = visible(part);
+        remark(&format!(
+            "there is no grant {part}; see: countersign grants"
+        ));
+        return Ok(ExitAction::code(DENIED));
+    };
+    enforcer.delete_grant(id)?;
+    remark(&format!("forgotten: {}", visible(id)));
+    Ok(ExitAction::DONE)
 }

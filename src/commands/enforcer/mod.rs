@@ -21,17 +21,17 @@ pub enum EnforcerCommand {
     /// Ask for approval of a command, then run it.
     ///
     /// The command runs only if a paired device has signed an approval of exactly this command.
-    /// Then this process becomes it: it has the same input, output, signals and exit status.
-    /// Otherwise the exit status is 77. Ctrl-C withdraws the request. An approver is not asked
-    /// again about what a grant permits; see `grants`.
+    /// This process then becomes the command, with the same input, output, signals and exit status.
+    /// Otherwise the exit status is 77. Ctrl-C withdraws the request. Commands that a grant allows
+    /// need no new approval; see `grants`.
     #[command(after_help = run::EXAMPLES)]
     Run(run::RunArgs),
-    /// Ask for approval of a plan, a patch or anything else, and print the signed decision.
+    /// Ask for approval of a plan, a patch or anything else; print the signed decision.
     ///
     /// Exit status: 0 approved, 77 denied, 75 no decision in time, 69 gateway unavailable.
     #[command(after_help = ask::EXAMPLES)]
     Ask(ask::AskArgs),
-    /// List what approvers have permitted beyond one request, or forget it.
+    /// List what approvers have allowed beyond one request, or forget it.
     #[command(after_help = grants::EXAMPLES, args_conflicts_with_subcommands = true)]
     Grants(grants::GrantsArgs),
 }

@@ -14,18 +14,17 @@ use serde_json::json;
 use crate::commands::client_options::{ClientOptions, ListedPairing, host_name};
 use crate::commands::exit_action::{DENIED, ExitAction, NO_DECISION};
 use crate::commands::output::print_json;
-use crate::commands::terminal::{Colour, TerminalScreen, confirm_digits, minutes, qr_code};
+use crate::commands::terminal::{Colour, TerminalScreen, confirm_digits, minutes};
 
 #[derive(Args)]
 pub struct PairArgs {
     #[command(flatten)]
     pub options: ClientOptions,
-    /// The link or code of a pairing that an enforcer has begun, or - to read it from standard
-    /// input. Without it, this enforcer begins one.
+    /// The link or code that an agent's machine shows, or - to read it from standard input. Without
+    /// it, this machine starts a pairing.
     #[arg(value_name = "LINK|CODE")]
     pub answer: Option<String>,
-    /// Take over a new key of an enforcer that this device knows with another one: it was set up
-    /// anew.
+    /// Accept a new key of an enforcer that this device already knows. Only if it was set up again.
     #[arg(long, requires = "answer")]
     pub replace: bool,
     #[command(flatten)]
@@ -35,10 +34,10 @@ pub struct PairArgs {
 /// The offer of an enforcer to an approver.
 #[derive(Args, Default)]
 pub struct OfferArgs {
-    /// The text that the approver sees for this enforcer; by default the machine's name.
+    /// What the approver sees as this machine's name; by default its host name.
     #[arg(long, value_name = "TEXT", value_parser = parse_label)]
     label: Option<String>,
-    /// Where the approver's page is, if not at the gateway.
+    /// The address of the approvers' page, if it isn't the gateway's.
     #[arg(long, value_name = "URL")]
     page: Option<String>,
 }
@@ -48,7 +47,7 @@ fn parse_label(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err(format!(
-        "expected 1 to {MAX_LABEL_CHARS} characters, none of them invisible"
+        "expected 1 to {MAX_LABEL_CHARS} visible characters"
     ))
 }
 
@@ -83,24 +82,31 @@ pub(super) async fn pair_on(
         None => enforcer.client().address(),
     };
     let link = attempt.link(&page);
-    screen.say("Pair this enforcer with an approver. Scan this code or open this link on the approver's device:\n");
-    if screen.is_terminal() {
-        screen.say(&qr_code(&link)?);
+    let code = screen.qr_code(&link);
+    let how = match code {
+        Some(_) => "scan this code or open this link",
+        None => "open this link",
+    };
+    screen.say(&format!(
+        "Pair this machine with an approver: {how} on the approver's device.\n"
+    ));
+    if let Some(code) = code {
+        screen.say(&code);
     }
     screen.say(&format!("  {}\n", screen.paint(Colour::Bold, &link)));
     screen.say(&format!(
-        "In a terminal: countersign pair '{}'\nOr type this code there, and compare the digits: {}\n",
+        "In a terminal: countersign pair '{}'\nOr type this code, then compare the digits on both screens: {}\n",
         *link,
         screen.paint(Colour::Bold, &attempt.code().to_string()),
     ));
     let left = attempt.expires_at().inner() - Clock::system().now().inner();
     let left = left.try_into().unwrap_or_default();
     screen.progress(&format!(
-        "waiting for an answer, for {} at most …",
+        "waiting for the approver, {} left …",
         minutes(left)
     ));
     let Some(completed) = enforcer.wait_for_answer(attempt).await? else {
-        screen.say("nobody answered in time; nothing was paired");
+        screen.say("nobody answered in time, so nothing was paired");
         return Ok(Err(NO_DECISION));
     };
     screen.clear();
@@ -119,13 +125,13 @@ async fn settle(
         ReceivedAnswer::Proven(device) => device,
         ReceivedAnswer::ToCompare(comparison) => {
             screen.say(&format!(
-                "{shown} answered with the code. If the link or the QR code was used instead, someone is interfering: answer no.\n\
-                 Compare these digits, all fifteen, with those on the other screen:\n\n  {}\n",
+                "{shown} typed the code. If you used the link or the QR code instead, someone is interfering: answer no.\n\
+                 Compare all fifteen digits with those on the other screen:\n\n  {}\n",
                 screen.paint(Colour::Bold, &comparison.digits().to_string()),
             ));
             if !confirm_digits(screen).await {
                 let told = enforcer.abort(pairing).await;
-                told.context("the gateway could not be told to forget this pairing")?;
+                told.context("the gateway could not be told to drop this pairing")?;
                 return Ok(Err(DENIED));
             }
             comparison.confirmed_by_person()
@@ -174,5 +180,5 @@ pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedPairing>> {
 pub async fn unpair(file: &ProfileFile, approver: &str) -> anyhow::Result<bool> {
     let mut enforcer = Enforcer::open(file, &Clock::system())?;
     let ended = enforcer.unpair(approver).await;
-    ended.context("the pairing was removed here, but the gateway could not be told")
+    ended.context("the pairing was removed on this machine, but the gateway could not be told")
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use countersign::client::enforcer::{ApprovalRequest, Enforcer, GrantSubject};
+use countersign::client::enforcer::{ApprovalDenial, ApprovalRequest, Enforcer, GrantSubject};
 use countersign::client::visible;
 use countersign::clock::Clock;
 use serde_json::{Map, json};
@@ -20,17 +20,18 @@ use super::content::repository_name;
 use super::grants::describe;
 use super::pair::{OfferArgs, pair_on};
 use crate::commands::client_options::ClientOptions;
+use crate::commands::complete;
 use crate::commands::exit_action::{DENIED, ExitAction};
 use crate::commands::guard::{AskCall, AskOutcome, GuardAddress, cause};
 use crate::commands::signals::signals;
-use crate::commands::terminal::{Colour, TerminalScreen, parse_duration};
+use crate::commands::terminal::{Colour, TerminalScreen, confirm, parse_duration};
 
 pub const EXAMPLES: &str = "\
 Examples:
   countersign run -- echo hello
   countersign run --timeout 1h -- terraform apply
   countersign run --approver alice -- sh -c 'rm -rf build && make'
-  countersign run --always-ask -- git push      even if it was permitted before";
+  countersign run --always-ask -- git push      even if a grant allows it";
 
 const GRANT_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -38,23 +39,23 @@ const GRANT_TIMEOUT: Duration = Duration::from_secs(15);
 pub struct RunArgs {
     #[command(flatten)]
     options: ClientOptions,
-    /// How long to wait for a decision; then the answer is no.
+    /// How long to wait for a decision before giving up.
     #[arg(long, default_value = "10m", value_parser = parse_duration)]
     timeout: Duration,
     /// Ask only this approver.
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = complete::approvers())]
     approver: Option<String>,
-    /// Ask, although a grant permits it.
+    /// Ask even if a grant allows the command.
     #[arg(long)]
     always_ask: bool,
-    /// Ask through this guard: the user that it runs as, and its socket.
+    /// Ask through this guard: its user and its socket.
     #[arg(long, env = "COUNTERSIGN_GUARD", value_name = "USER:SOCKET")]
     guard: Option<GuardAddress>,
     /// Show no progress.
     #[arg(long, short)]
     quiet: bool,
     /// The command and its arguments.
-    #[arg(required = true, last = true, value_name = "COMMAND")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
@@ -75,7 +76,7 @@ async fn approved(
     json: bool,
 ) -> anyhow::Result<Result<Command, ExitAction>> {
     let Some(argv) = words(&args.command) else {
-        let problem = "an argument is not UTF-8 and could not be shown to an approver";
+        let problem = "an argument is not UTF-8, so an approver could not read it";
         return Ok(Err(denied(screen, json, "error", problem)));
     };
     let directory = std::env::current_dir()?;
@@ -113,26 +114,29 @@ async fn approved(
     }
     let until = Instant::now() + args.timeout;
     let mut enforcer = Enforcer::open(&args.options.file()?, &Clock::system())?;
-    if enforcer.approvers().is_empty() && screen.is_terminal() && !json {
-        let offer = OfferArgs::default();
-        let pairing = pair_on(&mut enforcer, screen, &offer);
-        let Ok(paired) = timeout_at(until, pairing).await else {
-            return Ok(Err(denied(
-                screen,
-                json,
-                "timeout",
-                "nobody was paired with in time",
-            )));
-        };
-        if let Err(code) = paired? {
-            return Ok(Err(ExitAction::code(code)));
-        }
+    let can_pair = screen.is_terminal() && !json;
+    if enforcer.approvers().is_empty()
+        && can_pair
+        && let Err(ending) = pair_until(until, &mut enforcer, screen).await?
+    {
+        return Ok(Err(ending));
     }
     if !args.always_ask && is_granted(&mut enforcer, args, &subject, screen).await {
         return Ok(Ok(become_command(&program, &argv)));
     }
     request.timeout = until.saturating_duration_since(Instant::now());
-    let decided = await_decision(&mut enforcer, request, screen).await?;
+    let mut decided = await_decision(&mut enforcer, request.clone(), screen).await?;
+    if can_pair
+        && let Err(AskInterruption::ByDenial(denial)) = &decided
+        && denial.is_unpaired()
+        && wants_pairing(until, denial).await
+    {
+        if let Err(ending) = pair_until(until, &mut enforcer, screen).await? {
+            return Ok(Err(ending));
+        }
+        request.timeout = until.saturating_duration_since(Instant::now());
+        decided = await_decision(&mut enforcer, request, screen).await?;
+    }
     let accepted = match decided {
         Ok((accepted, _)) => accepted,
         Err(AskInterruption::BySignal(code)) => return Ok(Err(ExitAction::code(code))),
@@ -150,13 +154,34 @@ async fn approved(
     match enforcer.keep(&accepted) {
         Ok(None) => {}
         Ok(Some(grant)) => screen.remark(&format!(
-            "countersign: kept as a grant: {}",
+            "countersign: saved as a grant: {}",
             describe(&grant)
         )),
         // This once it is approved; the next time somebody is asked.
-        Err(error) => screen.remark(&format!("countersign: the grant is not kept: {error}")),
+        Err(error) => screen.remark(&format!("countersign: the grant was not saved: {error}")),
     }
     Ok(Ok(become_command(&program, &argv)))
+}
+
+/// Asks the person here whether to pair again. Without an answer in time it is no.
+async fn wants_pairing(until: Instant, denial: &ApprovalDenial) -> bool {
+    let question = format!("countersign: {denial}\nPair again now?");
+    let asked = timeout_at(until, confirm(&question)).await;
+    asked.is_ok_and(|answer| answer.unwrap_or(false))
+}
+
+/// Pairs with an approver. The inner error is how the command ends then.
+async fn pair_until(
+    until: Instant,
+    enforcer: &mut Enforcer,
+    screen: &mut TerminalScreen,
+) -> anyhow::Result<Result<(), ExitAction>> {
+    let offer = OfferArgs::default();
+    let Ok(paired) = timeout_at(until, pair_on(enforcer, screen, &offer)).await else {
+        let problem = "no approver was paired in time";
+        return Ok(Err(denied(screen, false, "timeout", problem)));
+    };
+    Ok(paired?.map(drop).map_err(ExitAction::code))
 }
 
 /// Asks through a guard. The inner error is how the command ends then.
@@ -191,14 +216,14 @@ async fn ask_guard(
         AskOutcome::Denied { cause, message } => Ok(Err(denied(screen, json, &cause, &message))),
         AskOutcome::Approved { until, kept } => {
             let word = if until.is_some() {
-                "permitted"
+                "allowed"
             } else {
                 "approved"
             };
             let until = until.map(|until| format!(", until {until}"));
             say_approved(screen, json, word, &who, &until.unwrap_or_default());
             if let Some(kept) = kept {
-                screen.remark(&format!("countersign: kept as a grant: {kept}"));
+                screen.remark(&format!("countersign: saved as a grant: {kept}"));
             }
             Ok(Ok(()))
         }
@@ -229,7 +254,7 @@ async fn is_granted(
         Ok(Some(used)) => used,
         Ok(None) => return false,
         Err(error) => {
-            screen.remark(&format!("countersign: no grant is used: {error}"));
+            screen.remark(&format!("countersign: grants are not used: {error}"));
             return false;
         }
     };
@@ -239,7 +264,7 @@ async fn is_granted(
         let outcome = json!({ "outcome": "approved", "approverId": who, "grant": grant });
         screen.say(&outcome.to_string());
     } else {
-        let granted = screen.paint(Colour::Green, "permitted");
+        let granted = screen.paint(Colour::Green, "allowed");
         let what = describe(&used.grant);
         screen.remark(&format!("countersign: {granted} by {who}: {what}"));
     }
@@ -283,7 +308,7 @@ const NOT_FOUND: NoProgram = NoProgram {
     code: 127,
 };
 const NOT_EXECUTABLE: NoProgram = NoProgram {
-    message: "cannot be executed",
+    message: "not executable",
     code: 126,
 };
 

@@ -26,12 +26,12 @@ use crate::commands::output::{print_json, print_line, print_list, remark};
 pub enum TenantCommand {
     /// Create a tenant and print its id.
     Create {
-        /// Its name, for people.
+        /// Its name.
         name: String,
     },
     /// List tenants.
     List,
-    /// Disable a tenant: its credentials stop working, its data is kept.
+    /// Disable a tenant: its credentials stop working, its data stays.
     Disable {
         /// Its id.
         tenant: String,
@@ -40,8 +40,8 @@ pub enum TenantCommand {
 
 #[derive(Subcommand)]
 pub enum CredentialCommand {
-    /// Create a credential and print its API key, or the code that binds its certificate. Neither
-    /// is shown again.
+    /// Create a credential and print its API key, or the code that binds its certificate. Neither is
+    /// shown again.
     Create {
         /// The tenant's id.
         #[arg(long)]
@@ -49,14 +49,13 @@ pub enum CredentialCommand {
         /// enforcer, approver or admin.
         #[arg(long)]
         role: String,
-        /// The only id it may act as; an enforcer or approver needs it.
+        /// The only id it may act as; required for enforcers and approvers.
         #[arg(long)]
         bound_id: Option<String>,
-        /// Instead of --bound-id: it may act as any id of its role. For trusted backends only.
+        /// Let it act as any id of its role, for trusted backends only.
         #[arg(long, conflicts_with = "bound_id")]
         unbound: bool,
-        /// For a client certificate, which its holder binds with the printed code, instead of an
-        /// API key.
+        /// For a client certificate instead of an API key. Its holder binds it with the printed code.
         #[arg(long)]
         certificate: bool,
         /// When it expires (RFC 3339).
@@ -69,8 +68,8 @@ pub enum CredentialCommand {
         #[arg(long)]
         tenant: Option<String>,
     },
-    /// Print a new code for a credential with --certificate: if the last one was not used, or for a
-    /// renewed certificate.
+    /// Print a new code for a credential with --certificate, if the last one expired or for a renewed
+    /// certificate.
     Code {
         /// Its id.
         credential: String,
@@ -154,7 +153,7 @@ pub(super) async fn existing_tenant(
         .into_iter()
         .find(|tenant| tenant.tenant_id.as_str() == text);
     let found = found.with_context(|| {
-        format!("no tenant {text:?}; list them, with their ids, with `countersign tenant list`")
+        format!("no tenant {text:?}; list tenants and their ids with `countersign tenant list`")
     })?;
     Ok(found.tenant_id)
 }
@@ -214,7 +213,7 @@ fn print_code(id: &CredentialId, made: &MadeCode, json: bool) -> anyhow::Result<
         }));
     }
     remark(&format!(
-        "The code of credential {id}, which is not shown again. The holder of the certificate sends it to \
+        "The code of credential {id}. It isn't shown again. The certificate's holder sends it to \
          POST /platform/v1/certificates, over a connection that presents the certificate, once and before {}:",
         made.expires_at
     ));
@@ -239,8 +238,8 @@ pub async fn credential(
             let role = role.context("role should be enforcer, approver or admin")?;
             anyhow::ensure!(
                 role == RoleName::Admin || bound_id.is_some() || unbound,
-                "name the one id that this {0} credential may act as with --bound-id ID; \
-                 --unbound instead makes one that may act as every {0} of the tenant",
+                "add the id that this {0} credential may act as: --bound-id ID; \
+                 or --unbound, to let it act as every {0} of the tenant",
                 role.as_str()
             );
             let request = CredentialRequest {
@@ -265,7 +264,7 @@ pub async fn credential(
                 return print_json(&made);
             }
             remark(&format!(
-                "The API key of credential {}, which is not shown again:",
+                "The API key of credential {}. It isn't shown again:",
                 made.id
             ));
             print_line(&made.api_key.unwrap_or_default())
@@ -273,7 +272,8 @@ pub async fn credential(
         CredentialCommand::Code { credential } => {
             let id = id::<CredentialId>("credential", &credential)?;
             let made = administration.issue_code(&id).await;
-            let missing = "with --certificate that is not revoked; list them with `countersign credential list`";
+            let missing =
+                "with --certificate that is in use; list them with `countersign credential list`";
             let made = found(made, &format!("no credential {credential:?} {missing}"))?;
             print_code(&id, &made, json)
         }

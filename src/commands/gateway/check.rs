@@ -61,12 +61,12 @@ async fn examine(loaded: Result<Config, ConfigError>, report: &mut FindingReport
     let unknown = Config::unknown_variables();
     if !unknown.is_empty() {
         let names = unknown.join(", ");
-        let message = format!("ignored, as no setting has this name: {names}");
+        let message = format!("no setting has this name, so it is ignored: {names}");
         report.warn("environment", message, REFERENCE);
     }
     if config.tls.mode == TlsMode::On {
         match TlsListener::check(&config.tls) {
-            Ok(()) => report.ok("tls", "the certificate and its key can be used"),
+            Ok(()) => report.ok("tls", "the certificate and its key are usable"),
             Err(error) => report.fail("tls", error.to_string(), "correct or replace the file"),
         }
     }
@@ -132,7 +132,7 @@ async fn database(config: &Config, store: &Store, server: ServerFacts, report: &
         server.tls.as_deref().unwrap_or("not encrypted")
     );
     if server.version < OLDEST {
-        let remedy = "version 15 is the oldest supported: upgrade it";
+        let remedy = "upgrade to version 15 or later";
         return report.fail("database", version, remedy);
     }
     if server.writable {
@@ -163,7 +163,7 @@ async fn schema(config: &Config, store: &Store, report: &mut FindingReport) {
         }),
         Ok(SchemaState::Ahead) => {
             let message = "newer than this binary";
-            report.fail("schema", message, "deploy the version it belongs to");
+            report.fail("schema", message, "deploy the matching version");
             Ok(())
         }
         Ok(SchemaState::Known) => {
@@ -209,7 +209,7 @@ fn retention(config: &Config, floors: RetentionFloors, report: &mut FindingRepor
 /// mistake.
 async fn credentials(store: &Store, report: &mut FindingReport) -> Result<(), StoreError> {
     const REMEDY: &str =
-        "unless a trusted backend needs it, revoke each and create one with --bound-id";
+        "unless a trusted backend needs them, revoke each and create one with --bound-id";
     let unbound = store.credentials.unbound_credentials().await?;
     if unbound.is_empty() {
         report.ok("credentials", "each is bound to one id");
@@ -220,7 +220,7 @@ async fn credentials(store: &Store, report: &mut FindingReport) -> Result<(), St
     if unbound.len() > NAMED {
         names.push_str(", …");
     }
-    let message = format!("{} may act as any id of their role: {names}", unbound.len());
+    let message = format!("{} can act as any id of their role: {names}", unbound.len());
     report.warn("credentials", message, REMEDY);
     Ok(())
 }
@@ -234,7 +234,7 @@ fn clock(config: &Config, server: &ServerFacts, report: &mut FindingReport) {
         "ahead of"
     };
     let seconds = apart.as_secs_f64();
-    let message = format!("the database's clock is {seconds:.3} s {side} ours");
+    let message = format!("the database's clock is {seconds:.3} s {side} this machine's");
     if apart > Duration::from_secs(config.limits.clock_skew_seconds) {
         report.fail("clock", message, REMEDY);
     } else if apart > CLOCK_SKEW_GRACE {
@@ -254,7 +254,7 @@ fn connections(config: &Config, server: &ServerFacts, report: &mut FindingReport
     let given = usize::try_from(server.connections).unwrap_or_default();
     let nodes = given / (pools + waking);
     let message = format!(
-        "a node opens up to {}, the database gives {given}: enough for {nodes} nodes",
+        "a node opens up to {}, the database allows {given}: enough for {nodes} nodes",
         pools + waking
     );
     match nodes {
@@ -269,7 +269,11 @@ async fn notifications(config: &Config, store: &Store, report: &mut FindingRepor
     let database = &store.database;
     match database.receives_notifications(&config.database).await {
         Ok(true) => report.ok("notifications", "arrive"),
-        Ok(false) => report.fail("notifications", "one was sent and did not arrive", REMEDY),
+        Ok(false) => report.fail(
+            "notifications",
+            "a test notification did not arrive",
+            REMEDY,
+        ),
         Err(error) => report.fail("notifications", error.to_string(), REMEDY),
     }
 }

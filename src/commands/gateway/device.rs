@@ -14,8 +14,8 @@ pub enum DeviceCommand {
         #[command(flatten)]
         approver: ApproverArgs,
     },
-    /// End all devices of an approver who has lost them, and let the next one be the first again.
-    /// Enforcers trust that one only after they have been paired with it.
+    /// Reset an approver who has lost every device: revokes them, and lets the next one join as the
+    /// first. Enforcers trust it only after pairing again.
     Reset {
         #[command(flatten)]
         approver: ApproverArgs,

@@ -19,7 +19,7 @@ use crate::commands::terminal::parse_duration;
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct InviteArgs {
-    /// Print JSON, for programs.
+    /// Print JSON.
     #[arg(long, global = true)]
     json: bool,
     /// The tenant's id.
@@ -28,13 +28,13 @@ pub struct InviteArgs {
     /// enforcer, approver or admin.
     #[arg(long)]
     role: Option<String>,
-    /// The only id that the credential may act as; an enforcer or approver needs it.
+    /// The id that the invited enforcer or approver gets; required for those roles.
     #[arg(long, value_name = "ID")]
     id: Option<String>,
-    /// A name for the list of invitations, for people.
+    /// A name for the list of invitations.
     #[arg(long)]
     name: Option<String>,
-    /// For how long the link is valid, such as 30m, 24h or 7d; at most 7 days.
+    /// How long the link is valid, such as 30m, 24h or 7d; at most 7 days.
     #[arg(long, value_parser = parse_duration, default_value = "24h")]
     expires: Duration,
     #[command(subcommand)]
@@ -49,7 +49,7 @@ pub enum InviteCommand {
         #[arg(long)]
         tenant: Option<String>,
     },
-    /// Withdraw an invitation that was not used.
+    /// Withdraw an unused invitation.
     Withdraw {
         /// Its id.
         invitation: String,
@@ -87,7 +87,7 @@ pub async fn invite(
             let withdrawn = administration.withdraw_invitation(&id).await;
             if matches!(withdrawn, Err(Error::InvitationUsed)) {
                 anyhow::bail!(
-                    "invitation {id} was used; revoke the credential that it gave, which `countersign invite list --json` names"
+                    "invitation {id} has been used; revoke its credential instead, which `countersign invite list --json` names"
                 );
             }
             let missing = "list them with `countersign invite list`";
@@ -106,12 +106,12 @@ async fn create(
     administration: &AdminService,
     args: InviteArgs,
 ) -> anyhow::Result<()> {
-    let tenant = args.tenant.context("name the tenant with --tenant ID")?;
+    let tenant = args.tenant.context("add the tenant: --tenant ID")?;
     let role = args.role.as_deref().and_then(RoleName::parse);
     let role = role.context("--role should be enforcer, approver or admin")?;
     anyhow::ensure!(
         role == RoleName::Admin || args.id.is_some(),
-        "name the one id that this {} may act as with --id ID",
+        "add the id that this {} gets: --id ID",
         role.as_str()
     );
     let tenant = existing_tenant(administration, &tenant).await?;
@@ -137,11 +137,11 @@ async fn create(
     }
     if config.page.url.is_empty() {
         remark(
-            "page.url is not set, so the link names the address that this machine's node listens on.",
+            "page.url is not set, so the link leads to the address that the node on this machine listens on.",
         );
     }
     remark(&format!(
-        "Invitation {}: this link gives its holder the credential, once and before {}. It is not shown again:",
+        "Invitation {}. Anyone with this link can join, once, until {}. It isn't shown again:",
         made.id, made.expires_at
     ));
     print_line(&link)

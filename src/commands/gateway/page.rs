@@ -20,18 +20,17 @@ const GENERATOR: &str = "<meta name=\"generator\" content=\"countersign ";
 
 #[derive(clap::Args)]
 pub struct PageArgs {
-    /// The directory to write to, new, empty, or with a page that was written before.
+    /// The directory to write to: new, empty, or with an earlier page.
     #[arg(long, value_name = "DIRECTORY", required_unless_present_any = ["verify", "hash"])]
     out: Option<PathBuf>,
-    /// The gateway's address; several times for several nodes. Without it the page calls the host
-    /// that it comes from.
+    /// The gateway's address; repeat it for several nodes. By default the page calls its own host.
     #[arg(long, value_name = "URL")]
     gateway: Vec<String>,
-    /// A further origin that the page may call, such as that of the sign-in service in page.oidc;
-    /// several times for several.
+    /// Another origin that the page may call, such as the sign-in service in page.oidc. Can be
+    /// repeated.
     #[arg(long, value_name = "ORIGIN")]
     connect: Vec<String>,
-    /// Write among other files, and replace those of the same name.
+    /// Write into a directory with other files, and replace those of the same name.
     #[arg(long)]
     force: bool,
     /// Print the hash of the page in this program, which each release states.
@@ -115,7 +114,7 @@ fn prepare(out: &Path, force: bool) -> anyhow::Result<bool> {
     let is_ours = index.contains(GENERATOR);
     anyhow::ensure!(
         is_empty || is_ours || force,
-        "{} has other files; name an empty directory, or add --force to write among them",
+        "{} has other files; choose an empty directory, or add --force",
         out.display()
     );
     Ok(is_ours)

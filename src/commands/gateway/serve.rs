@@ -19,10 +19,10 @@ pub struct ServeArgs {
     /// The address to listen on, instead of server.listen; a port alone means 127.0.0.1.
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = parse_listen)]
     listen: Option<SocketAddr>,
-    /// Written with the node's URL once it is ready, and on a second line that of its metrics.
+    /// Write the node's URL to this file once it is ready, and its metrics' URL on a second line.
     #[arg(long, hide = true)]
     ready_file: Option<PathBuf>,
-    /// Stop when standard input ends, because the parent is gone.
+    /// Stop when standard input ends, because the parent process is gone.
     #[arg(long, hide = true)]
     stop_with_stdin: bool,
 }

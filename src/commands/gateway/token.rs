@@ -9,8 +9,7 @@ use crate::commands::output::{print_json, print_list, remark};
 
 #[derive(Subcommand)]
 pub enum TokenCommand {
-    /// Revoke tokens that another issuer made: one by its id, those of a subject, or all that were
-    /// issued before a time.
+    /// Revoke one token by its id, those of a subject, or all that were issued before a time.
     Revoke {
         /// The tenant's id.
         #[arg(long)]
@@ -21,12 +20,12 @@ pub enum TokenCommand {
         /// The tokens' `sub` (or `client_id`, where they have no `sub`).
         #[arg(long)]
         subject: Option<String>,
-        /// Only tokens that were issued before this time (RFC 3339). If a subject is named, by
-        /// default now plus the leeway for clocks.
+        /// Only tokens issued before this time (RFC 3339). With --subject the default is now, plus the
+        /// leeway for clocks.
         #[arg(long)]
         issued_before: Option<String>,
     },
-    /// List what was revoked.
+    /// List revocations.
     List {
         /// The tenant's id.
         #[arg(long)]
@@ -48,7 +47,7 @@ pub async fn token(
         } => {
             anyhow::ensure!(
                 id.is_some() || subject.is_some() || issued_before.is_some(),
-                "name what to revoke: --id ID, --subject SUBJECT or --issued-before TIME"
+                "choose what to revoke: --id ID, --subject SUBJECT or --issued-before TIME"
             );
             let issued_before = issued_before.as_deref().map(time).transpose()?;
             let request = RevocationRequest::new(id, subject, issued_before)?;

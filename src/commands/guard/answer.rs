@@ -19,7 +19,7 @@ const GRANT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A decision that came in time is still judged.
 const JUDGE_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_REQUEST_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-pub const INTERRUPTED: &str = "interrupted before there was a decision";
+pub const INTERRUPTED: &str = "interrupted before anyone decided";
 
 /// Called once the gateway has the request: with its id, the approvers who are asked, and the
 /// seconds left.
@@ -150,7 +150,7 @@ async fn decide(
         None => {
             let message = match pending.withdraw("interrupted").await {
                 Ok(()) => format!("{INTERRUPTED}; the request was withdrawn"),
-                Err(error) => format!("{INTERRUPTED}; the request stays: {error}"),
+                Err(error) => format!("{INTERRUPTED}; the request could not be withdrawn: {error}"),
             };
             AskReply {
                 request_id: Some(id),

@@ -92,7 +92,7 @@ impl GuardAddress {
         let expected = expected?;
         if peer != expected.as_raw() {
             return Err(format!(
-                "the guard at {shown} does not run as {}, so it is not believed",
+                "the guard at {shown} does not run as {}, so it is not trusted",
                 self.user
             ));
         }
@@ -164,7 +164,7 @@ impl GuardAddress {
                     seconds,
                 } => asked(&request_id, &approvers, seconds),
                 GuardReply::Holds => {
-                    let check = still_holds.take().ok_or("the guard asks twice")?;
+                    let check = still_holds.take().ok_or("the guard asked twice")?;
                     let change = check().await.err();
                     let answer = write(&mut stream, &ChangeReport { change }).await;
                     answer.map_err(|error| broken(&error))?;
@@ -178,16 +178,16 @@ impl GuardAddress {
 
 async fn next(stream: &mut BufReader<UnixStream>) -> Result<GuardReply, String> {
     let reply = read(stream).await.map_err(|error| broken(&error))?;
-    reply.ok_or_else(|| "the guard has ended the connection".to_owned())
+    reply.ok_or_else(|| "the guard closed the connection".to_owned())
 }
 
 fn broken(error: &io::Error) -> String {
-    format!("the connection to the guard is broken: {error}")
+    format!("the connection to the guard broke: {error}")
 }
 
 fn refused(reply: GuardReply) -> String {
     match reply {
         GuardReply::Failed { message } => message,
-        _ => "the guard's answer is not what was expected".to_owned(),
+        _ => "the guard gave an unexpected answer".to_owned(),
     }
 }

@@ -31,10 +31,10 @@ To set it up: sudo countersign install claude --managed --guard-for dave";
 pub struct GuardArgs {
     #[command(flatten)]
     options: ClientOptions,
-    /// Where to listen. Only the guard's user may be able to write the directory.
+    /// Where to listen, in a directory that only the guard's user can write to.
     #[arg(long, value_name = "PATH")]
     socket: PathBuf,
-    /// The user who may ask. Grants and prompts are for that one, so that each user needs a guard.
+    /// The user who may ask. Each user needs a guard of their own.
     #[arg(long, value_name = "NAME")]
     user: String,
 }
@@ -45,7 +45,7 @@ pub async fn run(args: GuardArgs) -> anyhow::Result<ExitAction> {
     let profile = file.load()?;
     anyhow::ensure!(
         profile.enforcer.is_some(),
-        "the profile {} has no enforcer; join with an invitation for one: countersign join LINK",
+        "the profile {} has no enforcer; join with an invitation for an enforcer: countersign join LINK",
         file.path().display()
     );
     let user = User::from_name(&args.user)?;

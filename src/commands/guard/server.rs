@@ -40,7 +40,7 @@ pub fn listen(path: &Path) -> io::Result<UnixListener> {
     let metadata = fs::metadata(directory)?;
     let owners = [0, Uid::effective().as_raw()];
     if !owners.contains(&metadata.uid()) || metadata.mode() & 0o022 != 0 {
-        let message = format!("others can write {}", directory.display());
+        let message = format!("others can write to {}", directory.display());
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, message));
     }
     match fs::symlink_metadata(path) {
@@ -106,7 +106,7 @@ async fn attend(stream: UnixStream, file: &ProfileFile, stop: CancellationToken)
         Ok(Ok(Some(call))) => call,
         Ok(Ok(None)) | Err(_) => return Ok(()),
         Ok(Err(_)) => {
-            let message = "the guard does not understand this".to_owned();
+            let message = "the guard does not understand this call".to_owned();
             return tell(&mut to, &GuardReply::Failed { message }).await;
         }
     };

@@ -89,7 +89,7 @@ impl HookRequest<'_> {
         let reply = self.ask(event, &ask).await?;
         let mut answered = HookAnswer::from(reply);
         answered.remark = (ask.ask_all_reason.as_ref())
-            .map(|reason| format!("countersign: everything is asked: {reason}"));
+            .map(|reason| format!("countersign: every call needs approval: {reason}"));
         // Checked again: a file can change while the acknowledgement is sent.
         if let HookVerdict::Approved(_) = answered.verdict
             && let Err(changed) = still_holds(&ask).await
@@ -185,7 +185,9 @@ async fn in_background<T: Send + 'static>(
 ) -> Result<T, String> {
     match timeout(FILES_TIMEOUT, tokio::task::spawn_blocking(work)).await {
         Ok(Ok(done)) => Ok(done),
-        Ok(Err(_)) => Err("countersign failed inside; this is a bug, please report it".to_owned()),
-        Err(_) => Err("the files that it is about could not be read in time".to_owned()),
+        Ok(Err(_)) => {
+            Err("countersign failed internally; this is a bug, please report it".to_owned())
+        }
+        Err(_) => Err("the files that the call touches could not be read in time".to_owned()),
     }
 }

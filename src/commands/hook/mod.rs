@@ -22,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use self::ask::{HookRequest, agent_session};
 use self::report::observe;
 use self::turn::{AgentWatch, TurnMark};
+use super::complete;
 use super::exit_action::ExitAction;
 use super::guard::{GuardAddress, INTERRUPTED, ObservedEvent};
 use super::signals::stop_signals;
@@ -41,23 +42,23 @@ pub struct HookArgs {
     /// The agent that calls.
     #[arg(value_name = "AGENT", value_parser = agents())]
     agent: Agent,
-    /// The profile to use, in the user's configuration directory.
+    /// The profile to use.
     #[arg(
         long,
         env = "COUNTERSIGN_PROFILE",
         default_value = "default",
-        value_name = "NAME"
+        value_name = "NAME",
+        add = complete::profiles()
     )]
     profile: String,
-    /// How long to wait for a decision; then the answer is no. It must be shorter than the time
-    /// that the agent gives a hook.
+    /// How long to wait for a decision before denying the call. Must be shorter than the agent's own
+    /// time limit for hooks.
     #[arg(long, default_value = "9m", value_parser = parse_duration)]
     timeout: Duration,
-    /// Ask about every call, also about those that the policy lets pass.
+    /// Ask about every call, even those that the policy allows.
     #[arg(long)]
     every_call: bool,
-    /// The guard to ask through: the user that it runs as, and its socket. The profile and the
-    /// policy are those of the guard.
+    /// Ask through this guard: its user and its socket. The guard has the profile and the policy.
     #[arg(long, value_name = "USER:SOCKET")]
     guard: Option<GuardAddress>,
 }
@@ -128,7 +129,7 @@ async fn answer(
         // The waiting hooks do not learn it, so a person may approve without effect. The agent
         // continues.
         let problem = format!(
-            "countersign: cannot record the end of the turn: {error}; its requests stay in the inbox"
+            "countersign: the end of the turn cannot be recorded: {error}; its requests stay in the inbox"
         );
         return HookOutput {
             stderr: problem,

@@ -109,7 +109,7 @@ async fn prompts(
         let taken = enforcer.take_prompts(Some(id), deadline).await;
         return taken.ok().and_then(|taken| as_context(&taken));
     }
-    let reason = format!("{} has no way to take prompts", title_of(session));
+    let reason = format!("{} cannot receive prompts", title_of(session));
     let refused = enforcer.refuse_prompts(Some(id), &reason, deadline);
     let _unheard: Result<usize, ClientError> = refused.await;
     None
@@ -119,7 +119,7 @@ fn as_context(taken: &[TakenPrompt]) -> Option<String> {
     let texts = taken.iter().map(|prompt| {
         let who = visible(prompt.approver.as_str());
         let words = visible_lines(prompt.opened.prompt.words());
-        format!("A message from {who}, who approves what you do:\n{words}")
+        format!("A message from {who}, who approves your actions:\n{words}")
     });
     let texts: Vec<_> = texts.collect();
     (!texts.is_empty()).then(|| texts.join("\n\n"))

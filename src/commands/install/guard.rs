@@ -38,7 +38,7 @@ impl GuardSetup {
     /// Plans a guard for the agents of `user`. `system` is `/`, or another directory in tests.
     pub fn plan(user: &str, program: &Path, system: &Path) -> Result<Self, InstallRefusal> {
         if !system.join("run/systemd/system").exists() {
-            let message = "this system does not run systemd; docs/agents/guard.md says how to run a guard without it";
+            let message = "this system does not run systemd; docs/agents/guard.md explains how to run a guard without it";
             return Err(InstallRefusal::Failed(message.to_owned()));
         }
         check_user(user)?;
@@ -59,7 +59,7 @@ impl GuardSetup {
             let directory = target.parent().unwrap_or(Path::new("/"));
             if is_real && !only_root_writes(directory) {
                 let message = format!(
-                    "others than root can write {}, so that a program there could be replaced; change its owner and its mode",
+                    "users other than root can write to {}, so a program there could be replaced; change its owner and mode",
                     directory.display()
                 );
                 return Err(InstallRefusal::Failed(message));
@@ -106,7 +106,7 @@ impl GuardSetup {
     /// every second until it has a profile.
     pub fn carry_out(&self) -> Result<(), InstallRefusal> {
         if self.is_real && !nix::unistd::geteuid().is_root() {
-            let message = "a guard runs as another user, so setting it up needs root: use sudo";
+            let message = "setting up a guard needs root: use sudo";
             return Err(InstallRefusal::Failed(message.to_owned()));
         }
         self.before.iter().try_for_each(|it| self.run(it))?;
@@ -130,7 +130,7 @@ impl GuardSetup {
         );
         format!(
             "Every call is denied until the guard has a profile and a pairing of its own:\n  {guard} join 'LINK'\n  {guard} pair\n\
-             Other users of this machine need a guard too, or their calls are denied: --guard-for NAME.\n\
+             Other users of this machine need their own guard, or their calls are denied: --guard-for NAME.\n\
              Then check it as {user}: countersign doctor --guard '{address}'"
         )
     }
@@ -138,7 +138,7 @@ impl GuardSetup {
     fn run(&self, command: &str) -> Result<(), InstallRefusal> {
         let failed = |problem: &str| {
             InstallRefusal::Failed(format!(
-                "{command}: {problem}; the steps before it stay done"
+                "{command}: {problem}; earlier steps are not undone"
             ))
         };
         let mut words = command.split(' ');
@@ -159,11 +159,11 @@ fn check_user(user: &str) -> Result<(), InstallRefusal> {
     let problem = match User::from_name(user).ok().flatten() {
         None => format!("there is no user {user}"),
         Some(found) if found.uid.is_root() => {
-            "agents of root can change everything, so a guard is of no use to them".to_owned()
+            "root's agents can change everything, so a guard cannot protect them".to_owned()
         }
         // The name is part of a unit's name and of paths.
         Some(_) if user.starts_with(['-', '.']) || !is_plain(user, b"_-.") => {
-            format!("the user {user} has a name that a unit cannot have")
+            format!("the name of the user {user} cannot be part of a unit's name")
         }
         Some(_) => return Ok(()),
     };

@@ -29,12 +29,12 @@ pub const EXAMPLES: &str = "\
 Examples:
   countersign install claude                     for this user, in every project
   countersign install codex --dry-run            only show what would change
-  countersign install gemini --every-call        also ask about what the policy lets pass
-  sudo countersign install claude --managed      for everybody on this machine; projects cannot switch it off
-  countersign install claude --remove            take it out again
+  countersign install gemini --every-call        ask even about calls that the policy allows
+  sudo countersign install claude --managed      for all users; projects can't switch it off
+  countersign install claude --remove            remove it again
   sudo countersign install claude --managed --guard-for dave
-                                                 and have another user ask for dave's agents
-Afterwards: countersign doctor claude";
+                                                 with a guard for dave's agents
+Then check it: countersign doctor claude";
 
 pub async fn run(args: InstallArgs) -> anyhow::Result<ExitAction> {
     match carry_out(&args).await {
@@ -86,7 +86,7 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<ExitAction> {
         return Ok(ExitAction::DONE);
     }
     if args.json && !args.yes {
-        let expected = "--json shows nothing to agree to; add --yes or --dry-run";
+        let expected = "with --json nobody is asked; add --yes or --dry-run";
         return Err(ClientError::Choice(expected).into());
     }
     if !args.yes && !agreed().await? {
@@ -145,18 +145,18 @@ fn request(args: &InstallArgs, program: PathBuf, setup: Option<&GuardSetup>) -> 
 async fn agreed() -> anyhow::Result<bool> {
     if !std::io::stdin().is_terminal() {
         let message =
-            "there is no terminal to ask on; look at it with --dry-run, then agree with --yes";
+            "there is no terminal to ask on; check the changes with --dry-run, then add --yes";
         return Err(InstallRefusal::Usage(message.to_owned()).into());
     }
-    confirm("Write this?").await
+    confirm("Make these changes?").await
 }
 
 fn done(args: &InstallArgs) -> String {
     let (agent, title) = (args.agent, args.agent.title());
     if args.remove {
-        return format!("{title} does not ask any more, from its next start");
+        return format!("{title} no longer asks, from its next start on");
     }
     format!(
-        "{title} asks before it acts, from its next start; check it with: countersign doctor {agent}"
+        "{title} asks before it acts, from its next start on; check it: countersign doctor {agent}"
     )
 }

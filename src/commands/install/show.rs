@@ -57,7 +57,7 @@ impl InstallPlan {
             let state = if args.remove {
                 "is not installed"
             } else {
-                "is installed already"
+                "is already installed"
             };
             let title = args.agent.title();
             remark(&format!("{title} {state}; nothing to change"));

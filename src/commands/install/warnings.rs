@@ -15,20 +15,20 @@ pub fn warnings(agent: Agent, request: &InstallRequest) -> anyhow::Result<Vec<St
     let program = request.hook.program.display();
     if is_passing(&request.hook.program) {
         warnings.push(format!(
-            "{program} lies in a temporary or build directory. If it disappears, every call is denied: install the program \
-             first, for instance in /usr/local/bin"
+            "{program} is in a temporary or build directory. If it disappears, every call is denied: install the program \
+             first, for example in /usr/local/bin"
         ));
     }
     if request.hook.limiter.is_none() && !agent.definition().limits_hook {
         warnings.push(
-            "this system has no timeout command, so a hook that hangs is ended by the agent only, and some agents then let \
-             the call happen"
+            "this system has no timeout command, so only the agent can end a hook that hangs, and some agents then go ahead \
+             with the call"
                 .to_owned(),
         );
     }
     if request.scope == InstallScope::Project {
         warnings.push(format!(
-            "the files of a project are shared: they will say {program}, which must exist wherever they are used"
+            "a project's files are shared: they will name {program}, which must exist wherever they are used"
         ));
     }
     if request.hook.guard.is_some() {
@@ -41,7 +41,7 @@ pub fn warnings(agent: Agent, request: &InstallRequest) -> anyhow::Result<Vec<St
     match file.load() {
         Ok(profile) if profile.enforcer.is_some() => {}
         Ok(_) => warnings.push(format!(
-            "the profile {} has no enforcer, so every call is denied until it has one: countersign join LINK",
+            "the profile {} has no enforcer, so every call is denied until you join: countersign join LINK",
             file.path().display()
         )),
         Err(error) => warnings.push(format!("every call is denied for now: {error}")),

@@ -58,7 +58,7 @@ pub fn withdrawn(id: Option<&str>, told: Result<(), ClientError>) -> Value {
     let message = match told {
         Ok(()) => "the request was withdrawn".to_owned(),
         Err(error) => format!(
-            "the request was withdrawn here, so no decision counts any more, but the gateway could not be told: {error}"
+            "the request was withdrawn here, so no decision counts anymore, but the gateway could not be told: {error}"
         ),
     };
     answer(json!({

@@ -59,13 +59,13 @@ impl ToolArguments {
             Value::String(text) if text.len() > most => {
                 Err(expected(name, &format!("at most {most} bytes")))
             }
-            _ => Err(expected(name, "a text that is not empty")),
+            _ => Err(expected(name, "a non-empty text")),
         }
     }
 
     fn request_id(&mut self) -> Result<String, InvalidArgument> {
         let id = self.text("requestId", MAX_WORD_BYTES)?;
-        id.ok_or_else(|| expected("requestId", "the id that request_approval gave"))
+        id.ok_or_else(|| expected("requestId", "the id that request_approval returned"))
     }
 
     fn seconds(
@@ -103,7 +103,7 @@ impl ToolArguments {
             Some((name, _)) => {
                 let name: String = name.chars().take(100).collect();
                 Err(format!(
-                    "{name}: there is no such argument; expected one of {}",
+                    "{name}: unknown argument; expected one of {}",
                     self.known.join(", ")
                 ))
             }
@@ -165,7 +165,10 @@ fn content(
         (Some(text), None) => {
             let directory = directory.map(PathBuf::from);
             if directory.is_some() && kind != ContentKind::Command {
-                return Err(expected("directory", "nothing, since this is no command"));
+                return Err(expected(
+                    "directory",
+                    "nothing, since this is not a command",
+                ));
             }
             if directory.as_ref().is_some_and(|path| path.is_relative()) {
                 return Err(expected("directory", "an absolute path"));
@@ -183,10 +186,10 @@ fn content(
                 } else {
                     "directory"
                 };
-                return Err(expected(name, "it inside content, which is shown as it is"));
+                return Err(expected(name, "it inside content, which is shown as is"));
             }
             if payload.is_empty() {
-                return Err(expected("content", "an object that is not empty"));
+                return Err(expected("content", "a non-empty object"));
             }
             if Value::Object(payload.clone()).to_string().len() > MAX_CONTENT_BYTES {
                 let most = format!("at most {MAX_CONTENT_BYTES} bytes");
@@ -195,8 +198,8 @@ fn content(
             Ok(RequestContent::Object(payload))
         }
         (None, Some(_)) => Err(expected("content", "an object; plain text goes into text")),
-        (Some(_), Some(_)) => Err(expected("content", "nothing, since there is text already")),
-        (None, None) => Err(expected("text", "what is to be decided, in full")),
+        (Some(_), Some(_)) => Err(expected("content", "nothing, since there is already text")),
+        (None, None) => Err(expected("text", "the full text to decide about")),
     }
 }
 

@@ -38,7 +38,7 @@ impl ToolCall {
             _ => {
                 let known = [REQUEST, CHECK, WITHDRAW].join(", ");
                 return Err(invalid_params(&format!(
-                    "name: there is no such tool; expected one of {known}"
+                    "name: unknown tool; expected one of {known}"
                 )));
             }
         };
@@ -94,8 +94,7 @@ impl ToolCall {
 
     fn find(&self, id: &str) -> Result<OpenRequest, ToolProblem> {
         self.requests.find(id).ok_or_else(|| {
-            "requestId: this server knows no such request; expected one that request_approval gave in this session, \
-             not too long ago"
+            "requestId: unknown request; expected one that request_approval returned in this session, not too long ago"
                 .to_owned()
         })
     }

@@ -39,7 +39,7 @@ pub const EXAMPLES: &str = r#"Examples:
   Cursor, in ~/.cursor/mcp.json:
       {"mcpServers": {"countersign": {"command": "countersign", "args": ["mcp"]}}}
 
-An agent that does not ask is not stopped by this: hooks are what enforces."#;
+This does not stop an agent that does not ask; hooks do."#;
 
 /// Messages that wait for a slow reader.
 const MAX_UNWRITTEN: usize = 64;
@@ -51,7 +51,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(6);
 pub struct McpArgs {
     #[command(flatten)]
     options: ClientOptions,
-    /// Ask through this guard: the user that it runs as, and its socket.
+    /// Ask through this guard: its user and its socket.
     #[arg(long, env = "COUNTERSIGN_GUARD", value_name = "USER:SOCKET")]
     guard: Option<GuardAddress>,
 }
@@ -67,7 +67,7 @@ pub async fn run(args: McpArgs) -> anyhow::Result<ExitAction> {
         .with_max_level(LevelFilter::ERROR)
         .init();
     if std::io::stdin().is_terminal() {
-        screen.say("countersign: this speaks MCP with an agent; see: countersign mcp --help");
+        screen.say("countersign: this is for agents, which speak MCP; see: countersign mcp --help");
     }
     let is_guarded = args.guard.is_some();
     let requests = OpenRequests::new(args.options, args.guard);

@@ -60,7 +60,7 @@ impl OpenRequest {
             Ok(RequestState::Ended(answer)) => answer.clone(),
             // Its task has panicked.
             Ok(RequestState::Asking | RequestState::Waiting { .. }) | Err(_) => {
-                answers::failed("an internal error; nothing was approved")
+                answers::failed("internal error; nothing was approved")
             }
         }
     }
@@ -154,7 +154,7 @@ impl OpenRequests {
         let slot = Arc::clone(&self.slots).try_acquire_owned();
         let slot = slot.map_err(|_| {
             anyhow::anyhow!(
-                "{MAX_PENDING} requests wait already; wait for one with check_approval, or take one back with withdraw_approval"
+                "{MAX_PENDING} requests are already waiting; wait for one with check_approval, or withdraw one with withdraw_approval"
             )
         })?;
         let enforcer = match self.guard {

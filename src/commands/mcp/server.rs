@@ -108,7 +108,7 @@ impl McpServer {
     fn notice(&self, method: &str, params: &RpcParams) -> anyhow::Result<()> {
         anyhow::ensure!(
             self.has_handshake.is_some(),
-            "the first message was no request to initialize"
+            "the first message was not an initialize request"
         );
         if method == "notifications/cancelled"
             && let Some(id) = params.members.get("requestId")
@@ -170,7 +170,7 @@ impl McpServer {
             "resources/list" => json!({ "resources": [] }),
             "completion/complete" => json!({ "completion": { "values": [] } }),
             "resources/templates/list" => json!({ "resourceTemplates": [] }),
-            _ => return Err(error(-32_601, "method: this server has tools only")),
+            _ => return Err(error(-32_601, "method: this server only has tools")),
         };
         if is_stateless {
             result["resultType"] = "complete".into();

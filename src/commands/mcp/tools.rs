@@ -12,7 +12,7 @@ pub const WITHDRAW: &str = "withdraw_approval";
 pub const INSTRUCTIONS: &str = "\
 Countersign asks a person for approval, on the person's own device. Call request_approval before anything that is hard to undo \
 or that others notice: deleting, deploying, publishing, paying, sending, changing access or production data; and whenever you \
-were told to ask first. Go on only if outcome is approved, and then do exactly what was asked about. If it is denied, do not do \
+were told to ask first. Continue only if outcome is approved, and then do exactly what you asked for. If it is denied, do not do \
 it in another way either: tell the user the reason.";
 
 pub fn tools() -> [Value; 3] {
@@ -46,15 +46,15 @@ fn request() -> Value {
             "type": {
                 "type": "string",
                 "enum": kinds(),
-                "description": "What is to be decided: a plan before it is carried out, a task before it is begun, a patch (unified diff), a shell command, or a checkpoint after a part of the work."
+                "description": "What to decide about: a plan before you carry it out, a task before you start it, a patch (unified diff), a shell command, or a checkpoint after a part of the work."
             },
             "text": {
                 "type": "string",
-                "description": "All of it: the whole plan, the whole diff, the command exactly as it will run. The person sees nothing else and decides about this text only. Either text or content is required."
+                "description": "The complete text: the whole plan, the whole diff, the command exactly as it will run. The person sees nothing else and decides only about this text. Either text or content is required."
             },
             "content": {
                 "type": "object",
-                "description": "A JSON object to show instead of text, for what is no text, such as the arguments of a call."
+                "description": "A JSON object to show instead of text, such as the arguments of a call."
             },
             "title": { "type": "string", "description": "A short title, with text only." },
             "directory": {
@@ -66,7 +66,7 @@ fn request() -> Value {
                 "minimum": 1,
                 "maximum": MAX_TIMEOUT,
                 "default": 600,
-                "description": "Without a decision in this time the outcome is denied."
+                "description": "If nobody decides within this time, the outcome is denied."
             },
             "approver": {
                 "type": "string",
@@ -75,7 +75,7 @@ fn request() -> Value {
             "wait": {
                 "type": "boolean",
                 "default": true,
-                "description": "false: return a requestId as soon as the request was sent, with outcome pending, and learn the decision with check_approval. Use it if you have other work to do meanwhile, or if calls that take minutes are cut off."
+                "description": "false: return a requestId as soon as the request is sent, with outcome pending, and get the decision with check_approval. Use it if you have other work to do in the meantime, or if calls that take minutes are cut off."
             },
             "actions": {
                 "type": "array",
@@ -88,7 +88,7 @@ fn request() -> Value {
         "required": ["type"],
         "additionalProperties": false
     });
-    let description = "Ask a person to approve something before you do it, and wait for the decision. Use it before anything that is hard to undo or that others notice, and whenever you were told to ask first. Only outcome approved permits it, and only what was asked about. Denied means: do not do it, and tell the user the reason. Cancelling the call withdraws the request.";
+    let description = "Ask a person to approve something before you do it, and wait for the decision. Use it before anything that is hard to undo or that others notice, and whenever you were told to ask first. Only outcome approved allows it, and only exactly what you asked for. Denied means: do not do it, and tell the user the reason. Cancelling the call withdraws the request.";
     let annotations = json!({
         "title": "Ask a person for approval",
         "readOnlyHint": false,
@@ -100,7 +100,7 @@ fn request() -> Value {
 }
 
 fn request_id() -> Value {
-    json!({ "type": "string", "description": "The requestId that request_approval gave." })
+    json!({ "type": "string", "description": "The requestId that request_approval returned." })
 }
 
 fn check() -> Value {
@@ -119,9 +119,9 @@ fn check() -> Value {
         "required": ["requestId"],
         "additionalProperties": false
     });
-    let description = "Look up a request that request_approval made in this session. Use it after request_approval with wait false. Pending permits nothing: check again with wait_seconds. Requests of other sessions are unknown here.";
+    let description = "Look up a request that request_approval made in this session. Use it after request_approval with wait false. Pending allows nothing: check again with wait_seconds. Requests of other sessions are unknown here.";
     let annotations = json!({
-        "title": "Look for a person's decision",
+        "title": "Check for a person's decision",
         "readOnlyHint": true,
         "openWorldHint": true,
     });
@@ -135,7 +135,7 @@ fn withdraw() -> Value {
         "required": ["requestId"],
         "additionalProperties": false
     });
-    let description = "Withdraw a request that is no longer needed, so that nobody is asked in vain. If it was decided already, the answer is that decision.";
+    let description = "Withdraw a request that is no longer needed, so that nobody has to decide it. If it was already decided, the answer is that decision.";
     let annotations = json!({
         "title": "Withdraw a request",
         "readOnlyHint": false,
@@ -154,19 +154,19 @@ fn output() -> Value {
             "outcome": {
                 "type": "string",
                 "enum": ["approved", "denied", "pending"],
-                "description": "approved: a person signed an approval of exactly this. denied: it must not be done. pending: nobody has decided yet, so nothing is permitted."
+                "description": "approved: a person signed an approval of exactly this. denied: do not do it. pending: nobody has decided yet, so nothing is allowed."
             },
             "message": { "type": "string", "description": "What happened, in a sentence." },
             "requestId": { "type": "string" },
             "approverId": { "type": "string", "description": "Who decided." },
-            "reason": { "type": "string", "description": "What that person wrote about it, signed." },
-            "actionId": { "type": "string", "description": "The chosen one of actions." },
+            "reason": { "type": "string", "description": "The reason that person gave, signed." },
+            "actionId": { "type": "string", "description": "The chosen action." },
             "cause": {
                 "type": "string",
                 "enum": ["rejected", "timeout", "ended", "unavailable", "refused", "untrusted", "unpaired", "withdrawn", "error"],
-                "description": "Why it is denied: a person rejected it; nobody decided in time; it was ended without a decision; the gateway was away, or refused the request; the decision could not be trusted; nobody is paired; it was withdrawn; or something is wrong here."
+                "description": "Why it is denied: a person rejected it; nobody decided in time; it ended without a decision; the gateway was unavailable, or refused the request; the decision could not be trusted; no approver is paired; it was withdrawn; or something failed on this machine."
             },
-            "secondsLeft": { "type": "integer", "minimum": 0, "description": "How long a decision is still waited for." }
+            "secondsLeft": { "type": "integer", "minimum": 0, "description": "How much time is left for a decision." }
         },
         "required": ["outcome", "message"],
         "additionalProperties": false

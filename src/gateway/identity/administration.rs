@@ -129,7 +129,7 @@ impl AdminService {
         } = request;
         check_binding(role, bound_id.as_deref(), unbound)?;
         if expires_at.is_some_and(|at| at <= self.clock.now()) {
-            return Err(Error::invalid("/expiresAt", "a time to come"));
+            return Err(Error::invalid("/expiresAt", "a time in the future"));
         }
         let id: CredentialId = self.new_id()?;
         let (proof, api_key, code) = match kind {

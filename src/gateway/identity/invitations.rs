@@ -75,7 +75,7 @@ impl AdminService {
         let now = self.clock.now().inner();
         let expires_at = expires_at.unwrap_or_else(|| Timestamp::from(now + INVITATION_LIFETIME));
         if expires_at.inner() <= now || expires_at.inner() > now + MAX_LIFETIME {
-            let expected = "a time to come, within 7 days";
+            let expected = "a time in the future, within 7 days";
             return Err(InvalidMember::timestamp("/expiresAt", expected).into());
         }
         let code = random_text::<32>()?;

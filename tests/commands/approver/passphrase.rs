@@ -59,11 +59,7 @@ async fn a_passphrase_is_needed_for_everything_that_uses_the_keys() {
             refused.err
         );
         let refused = with(&world, "correct horse", arguments).expect(78);
-        assert!(
-            refused.err.contains("not the passphrase"),
-            "{}",
-            refused.err
-        );
+        assert!(refused.err.contains("wrong passphrase"), "{}", refused.err);
     }
     let id = asking.request_id.clone();
     with(&world, "correct horse battery", &["approve", &id]).expect(0);

@@ -116,7 +116,7 @@ async fn devices_are_listed_added_and_revoked_by_command() {
     assert_eq!(added["deviceId"], phone.device_id().to_string());
     let listed = run(&world, "laptop", &["devices"]).expect(0).out;
     assert!(
-        listed.contains("this device") && listed.contains("in force"),
+        listed.contains("this device") && listed.contains("active"),
         "{listed}"
     );
     let listed = run(&world, "phone", &["devices", "list", "--json"])
@@ -126,7 +126,7 @@ async fn devices_are_listed_added_and_revoked_by_command() {
     assert_eq!(listed[1]["standing"], "this device");
     let id = phone.device_id().to_string();
     run(&world, "laptop", &["devices", "revoke", "no-such", "--yes"]).expect(64);
-    run(&world, "laptop", &["devices", "revoke", &id[..8], "--yes"]).expect(0);
+    run(&world, "laptop", &["devices", "revoke", &id[14..], "--yes"]).expect(0);
     let listed = run(&world, "laptop", &["devices", "--json"])
         .expect(0)
         .json();

@@ -81,7 +81,7 @@ async fn a_second_terminal_opens_and_approves_without_pairing() {
     approve(&world, "phone", &asked.request_id);
     asked.end().await.1.unwrap();
     let listed = run(&world, "phone", &["pairings"]).expect(0).out;
-    assert!(listed.contains("which was revoked since"), "{listed}");
+    assert!(listed.contains("which has been revoked since"), "{listed}");
     let listed = run(&world, "phone", &["pairings", "--json"]).expect(0);
     let expected = json!({ "deviceId": id, "name": null, "revoked": true });
     assert_eq!(listed.json()[0]["introducedBy"], expected);

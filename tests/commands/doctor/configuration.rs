@@ -62,7 +62,7 @@ fn a_hook_that_is_not_complete_is_found_out() {
             "command"
         };
         for (text, part) in [
-            (format!("/usr/bin/countersign hook {agent}"), "no guard"),
+            (format!("/usr/bin/countersign hook {agent}"), "no fallback"),
             (
                 format!("'/nowhere/countersign' hook {agent} || exit 2"),
                 "/nowhere/countersign",
@@ -73,7 +73,7 @@ fn a_hook_that_is_not_complete_is_found_out() {
             ),
         ] {
             // Claude has a switch of its own.
-            if agent == "claude" && part == "no guard" {
+            if agent == "claude" && part == "no fallback" {
                 continue;
             }
             let diagnosis = tampered(agent, path, |settings| {
@@ -106,7 +106,7 @@ fn a_hook_that_is_not_complete_is_found_out() {
             let diagnosis = tampered(agent, path, |settings| {
                 settings["hooks"][event][0]["matcher"] = "Bash".into();
             });
-            diagnosis.expect(&check, "failed", "for the tools \"Bash\" only");
+            diagnosis.expect(&check, "failed", "only for the tools \"Bash\"");
         }
     }
 }
@@ -122,7 +122,7 @@ fn a_hook_that_codex_does_not_trust_is_found_out() {
         (trusted.replace("sha256:", "sha256:0"), "does not trust it"),
         (
             trusted.replacen("trusted_hash", "enabled = false\ntrusted_hash", 1),
-            "has it disabled",
+            "disables it",
         ),
         ("[hooks".to_owned(), "config.toml, line 1"),
     ] {
@@ -283,7 +283,7 @@ fn a_plugin_that_was_changed_is_found_out() {
     home.run(&["install", "opencode", "--yes"]);
     let text = home.read(path);
     home.write(path, &text.replace("reject(", "resolve("));
-    diagnose(&home, &["opencode"], &[]).expect("opencode hook", "failed", "or changed");
+    diagnose(&home, &["opencode"], &[]).expect("opencode hook", "failed", "was changed");
     home.write(
         path,
         &text.replace(env!("CARGO_BIN_EXE_countersign"), "/nowhere/countersign"),
@@ -298,7 +298,7 @@ fn a_policy_that_is_broken_exposed_or_wide_is_found_out() {
     let home = Home::new();
     home.run(&["install", "claude", "--yes"]);
     let policy = ".config/countersign/policy.toml";
-    diagnose(&home, &["claude"], &[]).expect("policy", "ok", "as written");
+    diagnose(&home, &["claude"], &[]).expect("policy", "ok", "valid in");
     for (text, status, part) in [
         ("[allow]\ntool = []", "failed", "unknown field `tool`"),
         (
@@ -311,7 +311,7 @@ fn a_policy_that_is_broken_exposed_or_wide_is_found_out() {
             "warning",
             "allow.tools has command",
         ),
-        ("[allow]\ncommands = ['cargo test …']", "ok", "as written"),
+        ("[allow]\ncommands = ['cargo test …']", "ok", "valid in"),
     ] {
         home.write(policy, text);
         diagnose(&home, &["claude"], &[]).expect("policy", status, part);

@@ -52,7 +52,7 @@ async fn a_machine_in_order_passes() {
     }
     let diagnosis = examine(&world, home, &[]).await;
     diagnosis.expect("profile", "ok", "enforcer bot");
-    diagnosis.expect("gateway", "ok", "takes the credential");
+    diagnosis.expect("gateway", "ok", "accepts the credential");
     diagnosis.expect("clock", "ok", "");
     diagnosis.expect("approver alice", "ok", "laptop");
     diagnosis.expect("claude canary", "ok", "");
@@ -101,8 +101,8 @@ async fn what_the_gateway_refuses_is_told() {
         ));
     });
     let diagnosis = examine(&world, Home::new(), &["claude"]).await;
-    diagnosis.expect("gateway", "failed", "does not take the credential");
-    diagnosis.expect("approver alice", "warning", "1 device(s)");
+    diagnosis.expect("gateway", "failed", "does not accept the credential");
+    diagnosis.expect("approver alice", "warning", "1 active device(s)");
     change(&world, |profile| {
         profile.enforcer.as_mut().unwrap().gateway.api_key = good.unwrap();
     });

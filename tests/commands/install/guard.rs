@@ -160,7 +160,7 @@ fn users_and_systems_that_cannot_have_one_are_refused() {
             64,
             "there is no user",
         ),
-        ("root", &["--managed", "--yes"], 64, "agents of root"),
+        ("root", &["--managed", "--yes"], 64, "root's agents"),
         (USER, &["--yes"], 2, "--managed"),
         (USER, &["--managed", "--remove"], 2, "cannot be used with"),
     ] {

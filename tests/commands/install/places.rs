@@ -98,7 +98,7 @@ fn a_project_has_files_of_its_own() {
         let ran = home.run(&["install", agent, "--project", "--yes"]);
         assert_eq!(ran.code, 0, "{}", ran.err);
         assert!(
-            ran.err.contains("the files of a project are shared"),
+            ran.err.contains("a project's files are shared"),
             "{}",
             ran.err
         );

@@ -33,7 +33,7 @@ fn a_file_that_makes_no_sense_is_refused_by_name_and_line() {
         let broken: &[(&str, &str)] = match agent {
             "opencode" => &[(
                 "export const Mine = async () => ({})\n",
-                "not a plugin of ours",
+                "not Countersign's plugin",
             )],
             _ => &[
                 ("{\n  \"hooks\": {\n    oops\n  }\n}\n", "line 3"),
@@ -72,7 +72,7 @@ fn a_file_that_makes_no_sense_is_refused_by_name_and_line() {
         let ran = home.run(&["install", agent, "--yes"]);
         assert_eq!(ran.code, 65, "{}", ran.err);
         assert!(
-            ran.err.contains("line 2: it is not text in UTF-8"),
+            ran.err.contains("line 2: it is not UTF-8 text"),
             "{}",
             ran.err
         );
@@ -132,7 +132,7 @@ fn several_at_once_leave_one_entry() {
         for (code, err) in &codes {
             let err = String::from_utf8_lossy(err);
             // The second one is told so.
-            let late = *code == Some(1) && err.contains("has changed meanwhile");
+            let late = *code == Some(1) && err.contains("was changed in the meantime");
             assert!(*code == Some(0) || late, "{agent}: {err}");
         }
         assert!(codes.iter().any(|(code, _)| *code == Some(0)), "{agent}");

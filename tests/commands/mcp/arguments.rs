@@ -20,17 +20,14 @@ async fn wrong_arguments_are_named_with_what_was_expected() {
             "type: expected one of",
         ),
         (json!({ "type": 7, "text": "x" }), "type: expected one of"),
-        (
-            json!({ "type": "plan" }),
-            "text: expected what is to be decided",
-        ),
+        (json!({ "type": "plan" }), "text: expected the full text"),
         (
             json!({ "type": "plan", "text": " \n" }),
-            "text: expected a text",
+            "text: expected a non-empty text",
         ),
         (
             json!({ "type": "plan", "text": ["x"] }),
-            "text: expected a text",
+            "text: expected a non-empty text",
         ),
         (
             json!({ "type": "plan", "content": "x" }),
@@ -38,7 +35,7 @@ async fn wrong_arguments_are_named_with_what_was_expected() {
         ),
         (
             json!({ "type": "plan", "content": {} }),
-            "content: expected an object that is not empty",
+            "content: expected a non-empty object",
         ),
         (
             json!({ "type": "plan", "text": "x", "content": { "a": 1 } }),
@@ -50,7 +47,7 @@ async fn wrong_arguments_are_named_with_what_was_expected() {
         ),
         (
             json!({ "type": "plan", "text": "x", "title": 7 }),
-            "title: expected a text",
+            "title: expected a non-empty text",
         ),
         (
             json!({ "type": "plan", "text": "x", "title": long }),
@@ -66,7 +63,7 @@ async fn wrong_arguments_are_named_with_what_was_expected() {
         ),
         (
             json!({ "type": "plan", "text": "x", "approver": "" }),
-            "approver: expected a text",
+            "approver: expected a non-empty text",
         ),
         (
             json!({ "type": "plan", "text": "x", "wait": "no" }),
@@ -94,7 +91,7 @@ async fn wrong_arguments_are_named_with_what_was_expected() {
         ),
         (
             json!({ "type": "plan", "text": "x", "timeout": 10 }),
-            "timeout: there is no such argument; expected one of type, text",
+            "timeout: unknown argument; expected one of type, text",
         ),
         (
             json!({ "type": "plan", "text": "x", "actions": [] }),
@@ -126,7 +123,7 @@ async fn wrong_arguments_are_named_with_what_was_expected() {
         ),
         (
             json!({ "type": "plan", "text": "x", "actions": [{ "id": "b", "caption": "c", "decision": "approve", "colour": 1 }] }),
-            "actions[0].colour: there is no such",
+            "actions[0].colour: unknown argument",
         ),
     ];
     for (arguments, expected) in cases {
@@ -138,12 +135,12 @@ async fn wrong_arguments_are_named_with_what_was_expected() {
         (
             "check_approval",
             json!({ "requestId": 7 }),
-            "requestId: expected a text",
+            "requestId: expected a non-empty text",
         ),
         (
             "check_approval",
             json!({ "requestId": "x" }),
-            "knows no such request",
+            "unknown request",
         ),
         (
             "check_approval",
@@ -153,18 +150,18 @@ async fn wrong_arguments_are_named_with_what_was_expected() {
         (
             "check_approval",
             json!({ "requestId": "x", "wait": 1 }),
-            "wait: there is no such",
+            "wait: unknown argument",
         ),
         ("withdraw_approval", json!({}), "requestId: expected the id"),
         (
             "withdraw_approval",
             json!({ "requestId": "x" }),
-            "knows no such request",
+            "unknown request",
         ),
         (
             "withdraw_approval",
             json!({ "requestId": "x", "reason": "y" }),
-            "reason: there is no such",
+            "reason: unknown argument",
         ),
     ] {
         let refused = agent.failure(tool, arguments).await;

@@ -267,7 +267,10 @@ async fn so_many_may_wait_and_no_more() {
     }
     let arguments = json!({ "type": "plan", "text": "one more", "wait": false });
     let refused = agent.failure("request_approval", arguments).await;
-    assert!(refused.contains("64 requests wait already"), "{refused}");
+    assert!(
+        refused.contains("64 requests are already waiting"),
+        "{refused}"
+    );
     assert_eq!(inbox(&alice).await.len(), 64);
     let known = json!({ "requestId": first });
     agent.call("withdraw_approval", known).await;

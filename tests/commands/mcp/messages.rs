@@ -113,9 +113,9 @@ async fn a_request_of_another_server_is_unknown() {
     let mut other = Agent::start(&world).await;
     let known = json!({ "requestId": one.ask("x").await });
     let refused = other.failure("check_approval", known.clone()).await;
-    assert!(refused.contains("knows no such request"), "{refused}");
+    assert!(refused.contains("unknown request"), "{refused}");
     let refused = other.failure("withdraw_approval", known.clone()).await;
-    assert!(refused.contains("knows no such request"), "{refused}");
+    assert!(refused.contains("unknown request"), "{refused}");
     let pending = one.call("check_approval", known).await;
     assert_eq!(pending["outcome"], "pending");
 }
@@ -225,5 +225,5 @@ async fn a_first_message_that_is_no_request_ends_it_with_a_reason() {
     agent.send(&notification).await;
     let (status, remarks) = agent.ended().await;
     assert_eq!(status.code(), Some(1));
-    assert!(remarks.contains("request to initialize"), "{remarks}");
+    assert!(remarks.contains("initialize request"), "{remarks}");
 }

@@ -50,7 +50,7 @@ pub static CLAUDE: AgentDefinition = AgentDefinition {
     switches,
     holes: &[
         KnownHole::Always(
-            "if the shell around the hook is killed, versions that do not know onFailure go on",
+            "if the shell around the hook is killed, versions without onFailure go ahead with the call",
         ),
         KnownHole::UnlessManaged(SWITCHED_OFF),
         KnownHole::UnlessManaged(OTHER_HOOKS),

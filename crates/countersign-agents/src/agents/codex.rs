@@ -56,7 +56,7 @@ pub static CODEX: AgentDefinition = AgentDefinition {
         KnownHole::Always(SUSPENDED),
         KnownHole::Always(SHELL_KILLED),
         KnownHole::Always(
-            "what is typed into an approved interactive program (write_stdin) is not asked about",
+            "input to an approved interactive program (write_stdin) needs no approval",
         ),
         KnownHole::UnlessManaged(SWITCHED_OFF),
         KnownHole::UnlessManaged(OTHER_HOOKS),

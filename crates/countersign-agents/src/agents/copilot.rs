@@ -113,8 +113,7 @@ fn read(mut members: EventMembers) -> Result<HookEvent, ReadProblem> {
     let session = members.optional_text("sessionId")?;
     let directory = members.optional_text("cwd")?;
     let mark = (MARKS.iter()).find(|(member, _)| members.left.contains_key(*member));
-    let (_, name) =
-        mark.ok_or("none of its members tells which event it is; update countersign")?;
+    let (_, name) = mark.ok_or("nothing in it says which event it is; update countersign")?;
     let kind = match *name {
         "preToolUse" => {
             let tool = members.text("toolName")?;

@@ -54,9 +54,7 @@ pub static CURSOR: AgentDefinition = AgentDefinition {
     runs_managed_alone: false,
     switches: |_, _| Vec::new(),
     holes: &[
-        KnownHole::Always(
-            "nothing of this was measured: its format is taken from its documentation",
-        ),
+        KnownHole::Always("this is untested: the format follows Cursor's documentation"),
         KnownHole::Always(OTHER_HOOKS),
     ],
     canary: |command, directory| {

@@ -48,7 +48,7 @@ pub static GEMINI: AgentDefinition = AgentDefinition {
     holes: &[
         KnownHole::Always(SUSPENDED),
         KnownHole::Always(SHELL_KILLED),
-        KnownHole::Always("a project can disable the hook by its name, also a managed one"),
+        KnownHole::Always("a project can disable the hook by name, even a managed one"),
         KnownHole::UnlessManaged(
             "a project can switch all hooks off with hooksConfig, unless they are managed",
         ),

@@ -52,7 +52,7 @@ pub static OPENCODE: AgentDefinition = AgentDefinition {
     runs_managed_alone: false,
     switches: |_, _| switches(),
     holes: &[KnownHole::Always(
-        "with --pure or OPENCODE_PURE=1 the plugin is not loaded, and nothing is asked",
+        "with --pure or OPENCODE_PURE=1 the plugin is not loaded, and nothing needs approval",
     )],
     canary: |command, directory| {
         json!({
@@ -171,7 +171,7 @@ fn plan(
     let before = file::read(&path)?;
     if before.as_ref().is_some_and(|text| !text.starts_with(MARK)) {
         return Err(InstallRefusal::Malformed(format!(
-            "{} is not a plugin of ours; move it away first. Nothing was changed",
+            "{} is not Countersign's plugin; move it away first. Nothing was changed",
             path.display()
         )));
     }
@@ -214,7 +214,7 @@ fn installed(file: &SettingsFile<String>) -> Option<InstalledHook> {
     let path = Path::new(program.as_str().unwrap_or_default());
     let mut problems: Vec<_> = unusable(path).into_iter().collect();
     if filled(&program, &call, &session) != *text {
-        problems.push("it was written by another version, or changed".to_owned());
+        problems.push("it was written by another version, or was changed".to_owned());
     }
     let command = command_of(&json!({ "command": program, "args": call }));
     Some(InstalledHook {

@@ -231,7 +231,7 @@ impl JsonDocument {
         let parts = &container.parts;
         let text = &self.text;
         let index = container.position(last).ok_or_else(|| {
-            let problem = "it is not there any more".to_owned();
+            let problem = "it is no longer there".to_owned();
             EditError::at(text, container.start, problem)
         })?;
         let (start, end) = (parts[index].start, parts[index].value.end);
@@ -283,7 +283,7 @@ impl JsonDocument {
     fn find<'n>(&self, root: &'n TextNode, path: &[PathStep]) -> Result<&'n TextNode, EditError> {
         path.iter().try_fold(root, |node, step| {
             node.get(step).ok_or_else(|| {
-                let problem = format!("{step:?} is not there any more");
+                let problem = format!("{step:?} is no longer there");
                 EditError::at(&self.text, node.start, problem)
             })
         })

@@ -110,7 +110,7 @@ fn convert(text: &str, value: ast::Value<'_>) -> Result<TextNode, EditError> {
                 let name = property.name.into_string();
                 // Programs do not agree on which one counts.
                 if parts.iter().any(|part| part.name == name) {
-                    let problem = format!("{name:?} is there twice");
+                    let problem = format!("{name:?} occurs twice");
                     return Err(EditError::at(text, start, problem));
                 }
                 let value = convert(text, property.value)?;

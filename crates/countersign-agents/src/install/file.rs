@@ -49,7 +49,7 @@ impl FileChange {
         handle.lock().map_err(failed)?;
         if read(&target)? != self.before {
             return Err(InstallRefusal::Failed(format!(
-                "{} has changed meanwhile, so it was not written; run this again",
+                "{} was changed in the meantime, so it was not written; run this again",
                 self.path.display()
             )));
         }
@@ -125,7 +125,7 @@ impl FileChange {
 
 fn unwritable(path: &Path, error: &io::Error) -> InstallRefusal {
     let help = match error.kind() {
-        io::ErrorKind::PermissionDenied => "; files of the system need root: use sudo",
+        io::ErrorKind::PermissionDenied => "; system files need root: use sudo",
         _ => "",
     };
     let path = path.display();
@@ -164,12 +164,12 @@ pub fn read(path: &Path) -> Result<Option<String>, InstallRefusal> {
     let read = file.take(MAX_BYTES + 1).read_to_end(&mut bytes);
     read.map_err(|error| refused(format!("it cannot be read: {error}")))?;
     if bytes.len() as u64 > MAX_BYTES {
-        return Err(refused("it has more than 4 MiB".to_owned()));
+        return Err(refused("it is larger than 4 MiB".to_owned()));
     }
     let text = String::from_utf8(bytes).map_err(|error| {
         let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = String::from_utf8_lossy(before).matches('\n').count() + 1;
-        refused(format!("line {line}: it is not text in UTF-8"))
+        refused(format!("line {line}: it is not UTF-8 text"))
     })?;
     Ok(Some(text))
 }

@@ -120,7 +120,7 @@ impl HookForm {
         let matcher = &element["matcher"];
         let is_for_all = matcher.is_null() || ["", "*", ".*"].iter().any(|all| matcher == all);
         if !is_for_all {
-            problems.push(format!("it is called for the tools {matcher} only"));
+            problems.push(format!("it is called only for the tools {matcher}"));
         }
         problems.extend(self.timeout_problem(&hook[self.timeout], command));
         let has_guard = command.contains("||") && command.contains("exit 2");
@@ -130,13 +130,13 @@ impl HookForm {
             .as_ref()
             .is_some_and(|(it, value)| it.is_enough && blocks(it, value));
         if !has_guard && !is_covered {
-            let problem = "the command has no guard: if the hook is killed, the call happens";
+            let problem = "the command has no fallback: if the hook is killed, the call goes ahead";
             problems.push(problem.to_owned());
         }
         if let Some((it, value)) = block.filter(|(it, value)| !blocks(it, value)) {
             let name = it.name;
             problems.push(format!(
-                "{name} is not {value}: if the hook fails, the call may happen"
+                "{name} is not {value}: if the hook fails, the call may go ahead"
             ));
         }
         problems.extend(program_of(self.agent, command).and_then(|program| unusable(&program)));
@@ -147,20 +147,20 @@ impl HookForm {
         let name = self.timeout;
         let Some(number) = value.as_f64() else {
             return Some(format!(
-                "it has no {name}, and the agent's own may be too short"
+                "it has no {name}, and the agent's default may be too short"
             ));
         };
         let time = number * f64::from(self.unit_milliseconds);
         let deadline = timeout_of(command).as_secs_f64();
         if time <= deadline * 1e3 || time > LARGEST_MILLISECONDS {
             return Some(format!(
-                "its {name} is {value}, which must be more than the {deadline} s of the hook's own deadline, and not huge"
+                "its {name} is {value}, but must be longer than the hook's own deadline of {deadline} s, and not huge"
             ));
         }
         let installed = Duration::from_secs(AGENT_SECONDS).as_secs_f64() * 1e3;
         (time < installed).then(|| {
             format!(
-                "its {name} is {value}: an agent that is suspended for longer runs the call when it goes on"
+                "its {name} is {value}: an agent that is suspended for longer runs the call when it resumes"
             )
         })
     }
@@ -171,7 +171,7 @@ pub fn unusable(program: &Path) -> Option<String> {
     let shown = program.display();
     if !program.is_absolute() {
         return Some(format!(
-            "{shown} is not an absolute path: which program runs depends on the agent"
+            "{shown} is not an absolute path, so the agent decides which program runs"
         ));
     }
     match program.metadata() {
@@ -179,6 +179,6 @@ pub fn unusable(program: &Path) -> Option<String> {
             "{shown} is not executable, so every call is denied"
         )),
         Ok(_) => None,
-        Err(error) => Some(format!("{shown}: {error}; so every call is denied")),
+        Err(error) => Some(format!("{shown}: {error}, so every call is denied")),
     }
 }

@@ -75,18 +75,18 @@ impl Approver {
         let expires_at = match (choice.scope, choice.lasts) {
             (DecisionScope::Once, None) => opened.artifact().expires_at(),
             (DecisionScope::Once, Some(_)) => {
-                let problem = "a time is for scopes beyond this request";
+                let problem = "a duration is only for scopes beyond this request";
                 return Err(ClientError::Choice(problem));
             }
             (_, Some(lasts)) if lasts <= MAX_GRANT_LIFETIME && hints.grant.is_some() => {
                 self.access.after(lasts)
             }
             (_, Some(lasts)) if lasts > MAX_GRANT_LIFETIME => {
-                return Err(ClientError::Choice("a permission lasts at most 24 hours"));
+                return Err(ClientError::Choice("a grant lasts at most 24 hours"));
             }
             (DecisionScope::Timebox | DecisionScope::Session, _) => {
                 return Err(ClientError::Choice(
-                    "a permission beyond this request needs to say what it permits, and for how long",
+                    "an approval beyond this request must say what it allows, and for how long",
                 ));
             }
         };
@@ -106,7 +106,7 @@ impl Approver {
         choice: &ApproverChoice,
     ) -> Result<(String, Timestamp)> {
         let Some(hash) = request.artifact_hash else {
-            let problem = "it has no hash that could be rejected".to_owned();
+            let problem = "it has no hash, so it cannot be rejected either".to_owned();
             return Err(ClientError::NotApprovable(problem));
         };
         let record = (request.enforcer_id.as_ref()).and_then(|id| self.enforcer(id.as_str()));
@@ -224,8 +224,8 @@ fn check_action(opened: &OpenedArtifact, id: &str, verdict: Verdict) -> Result<(
     let actions = requested_actions(opened.artifact());
     match actions.iter().find(|action| action.id == id) {
         Some(action) if action.verdict == verdict => Ok(()),
-        Some(_) => Err("this action is for the opposite decision"),
-        None => Err("the request offers no action of this id"),
+        Some(_) => Err("this choice is for the opposite decision"),
+        None => Err("the request offers no choice with this id"),
     }
     .map_err(ClientError::Choice)
 }
@@ -236,23 +236,23 @@ fn check_prefix(artifact: &PlainArtifact, prefix: &[String]) -> Result<()> {
     let words = node.ok().and_then(|node| read_words(&node));
     let Some(words) = words else {
         return Err(ClientError::Choice(
-            "this is no command of plain words, so no prefix covers it; permit --grant same, or this once",
+            "this command is more than plain words, so no prefix can cover it; use --grant same, or approve it once",
         ));
     };
     if hides_what_runs(&words) {
         return Err(ClientError::Choice(
-            "later words of this command say what runs, so no prefix covers it; permit --grant same, or this once",
+            "later words of this command choose what runs, so no prefix can cover it; use --grant same, or approve it once",
         ));
     }
     let Some(later) = words.strip_prefix(prefix) else {
         return Err(ClientError::Choice(
-            "the command does not begin with these words; enforcers would not keep this grant",
+            "the command does not begin with these words, so the grant would have no effect",
         ));
     };
     let program = prefix.first().map_or("", String::as_str);
     if later.iter().any(|word| chooses_something(program, word)) {
         return Err(ClientError::Choice(
-            "a later word of this command chooses a program, a file, a directory or a configuration; permit more words, --grant same, or this once",
+            "a later word of this command chooses a program, a file, a directory or a configuration; name more words, use --grant same, or approve it once",
         ));
     }
     Ok(())

@@ -72,12 +72,6 @@ impl KnownDevices {
         let listed = self.listed.iter();
         listed.filter(move |device| added.contains(&device.id))
     }
-
-    /// The devices whose id begins with `prefix`.
-    pub fn beginning(&self, prefix: &str) -> Vec<&ListedDevice> {
-        let begins = |device: &&ListedDevice| device.id.to_string().starts_with(prefix);
-        self.listed.iter().filter(begins).collect()
-    }
 }
 
 impl ListedDevice {

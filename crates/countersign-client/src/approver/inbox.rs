@@ -30,7 +30,7 @@ const MAX_REQUESTS: usize = 20_000;
 const PAGE: usize = 50;
 /// For all pages.
 const INBOX_TIMEOUT: Duration = Duration::from_secs(120);
-/// More matches of a prefix are not kept: each may have megabytes.
+/// More matches are not kept: each may have megabytes.
 const MAX_FOUND: usize = 16;
 
 /// A request that waits. Everything but `content` is the gateway's word, and was compared with the
@@ -65,15 +65,15 @@ impl fmt::Display for StrangeDevice {
         if *is_revoked {
             write!(
                 f,
-                "This agent's machine still obeys your device {id}, which was revoked. It should learn that within a minute. If \
-                 this is still shown then, the gateway keeps it from that machine, or the machine does not know the device that \
-                 revoked it: countersign unpair it."
+                "This agent's machine still accepts your revoked device {id}. It should learn of the revocation within a minute. If \
+                 you still see this then, the gateway withholds the revocation, or the machine doesn't know the device that \
+                 revoked it: end the pairing with countersign unpair."
             )
         } else {
             write!(
                 f,
-                "This agent's machine also obeys {id} as your device, which this device does not know. Compare the id with those \
-                 that your other devices show of themselves. If it is none of yours, someone has used the keys of a device of yours: \
+                "This agent's machine also accepts {id} as your device, but this device doesn't know it. Compare the id with those \
+                 that your other devices show. If it isn't yours, someone has used the keys of one of your devices: \
                  countersign devices revoke {id}"
             )
         }
@@ -167,15 +167,15 @@ impl Approver {
         }
     }
 
-    /// The requests whose id begins with `prefix`, which may be empty; at most 16. A whole id finds
-    /// that request alone.
-    pub async fn find(&self, prefix: &str) -> Result<Vec<InboxRequest>> {
+    /// The requests whose id begins or ends with `part`, which may be empty; at most 16. A whole id
+    /// finds that request alone.
+    pub async fn find(&self, part: &str) -> Result<Vec<InboxRequest>> {
         let (mut exact, mut found) = (None, Vec::new());
         self.inbox(|request| {
             let id = request.request_id.as_str();
-            if id == prefix {
+            if id == part {
                 exact = Some(request);
-            } else if id.starts_with(prefix) && found.len() < MAX_FOUND {
+            } else if (id.starts_with(part) || id.ends_with(part)) && found.len() < MAX_FOUND {
                 found.push(request);
             }
         })

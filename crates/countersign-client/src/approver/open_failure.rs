@@ -29,19 +29,18 @@ impl fmt::Display for OpenFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotPaired => f.write_str(
-                "this device is not paired with this enforcer; pair: countersign pair LINK",
+                "this device is not paired with that machine; pair it: countersign pair LINK",
             ),
             Self::EndedHere => f.write_str(
-                "the pairing with this enforcer was ended on this device; pair again: countersign pair LINK",
+                "this device ended the pairing with that machine; pair again: countersign pair LINK",
             ),
             Self::Disagreement => f.write_str(
-                "your devices know different keys of this enforcer, so someone may be interfering; pair this device with it: \
+                "your devices know different keys of that machine, so someone may be interfering; pair this device with it: \
                  countersign pair LINK",
             ),
             Self::OtherKey => f.write_str(
-                "it does not open with the key that this device knows of this enforcer, and another of your devices knows \
-                 another one; if the enforcer was set up anew, pair this device with it: countersign pair LINK. If not, \
-                 someone may be interfering",
+                "that machine's key has changed, as another of your devices knows; if the machine was set up again, pair this \
+                 device with it: countersign pair LINK. If not, someone may be interfering",
             ),
             Self::NotEncrypted => {
                 f.write_str("it is not encrypted, so the gateway could have written or changed it")

@@ -77,7 +77,7 @@ impl Approver {
         let nonce = answer["nonce"].as_str().and_then(Nonce::parse);
         let Some(bundle) = answer["publicKey"].as_str() else {
             return Err(ClientError::answer(
-                "the enforcer's key; it may be another program than Countersign's own",
+                "the enforcer's key; the other side may not be Countersign",
             ));
         };
         let bundle = EnforcerBundle::parse(bundle)?;

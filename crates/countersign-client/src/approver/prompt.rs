@@ -36,7 +36,7 @@ impl Approver {
         text: &str,
     ) -> Result<SentPrompt> {
         let record = self.enforcer(enforcer).ok_or(ClientError::Choice(
-            "this device is not paired with that enforcer; see: countersign pairings",
+            "this device is not paired with that machine; see: countersign pairings",
         ))?;
         let enforcer = record.pinned()?;
         let mut content = json!({

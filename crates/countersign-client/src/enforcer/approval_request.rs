@@ -66,23 +66,28 @@ impl fmt::Display for ApprovalDenial {
             }
             Self::Ended(state) => {
                 let state = visible(state);
-                write!(f, "the request was ended without a decision ({state})")
+                write!(f, "the request ended without a decision ({state})")
             }
-            Self::TimedOut => f.write_str("there was no decision in time"),
+            Self::TimedOut => f.write_str("nobody decided in time"),
             Self::Unavailable(error) | Self::Refused(error) => write!(f, "{error}"),
             Self::Untrusted(error) => {
                 let cause = visible(&error.to_string());
                 write!(f, "the decision is not trusted: {cause}")
             }
             Self::Changed(change) => f.write_str(change),
-            Self::NotPaired => f.write_str(
-                "this enforcer is paired with nobody who could decide; pair: countersign pair",
-            ),
+            Self::NotPaired => {
+                f.write_str("no approver is paired with this machine; pair one: countersign pair")
+            }
         }
     }
 }
 
 impl ApprovalDenial {
+    /// Whether the approver ended the pairing.
+    pub fn is_unpaired(&self) -> bool {
+        matches!(self, Self::Refused(ClientError::Unpaired { .. }))
+    }
+
     /// Whether nobody decided in time, by the clock here or at the gateway.
     pub fn is_timeout(&self) -> bool {
         matches!(self, Self::TimedOut) || matches!(self, Self::Ended(state) if state == "expired")

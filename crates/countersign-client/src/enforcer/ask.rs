@@ -184,7 +184,14 @@ impl PendingRequest<'_> {
     async fn submit(&self) -> Result<()> {
         let call = GatewayCall::post("/v1/artifacts", self.envelope.clone());
         let client = &self.enforcer.access.client;
-        let answer = client.expect(&call, &[202], self.submit_until).await?;
+        let answer = client.expect(&call, &[202], self.submit_until).await;
+        let answer = answer.map_err(|error| match self.asked.first() {
+            Some(approver) if error.code() == Some("PAIRING_REVOKED") => {
+                let approver = approver.clone();
+                ClientError::Unpaired { approver }
+            }
+            _ => error,
+        })?;
         let node = wire::parse(&answer.body)?;
         let message = wire::PushedMessage::read(&node)?;
         if message.msg_type != "artifact.accepted" || message.request_id != *self.request_id() {

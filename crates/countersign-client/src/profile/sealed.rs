@@ -54,7 +54,7 @@ fn cipher(passphrase: &str, salt: &[u8; 16]) -> Result<Aes256Gcm, ProfileError> 
 impl SealedKeys {
     pub fn seal(keys: &DeviceKeys, bundle: &DeviceBundle, passphrase: &str) -> Result<Self> {
         if passphrase.chars().count() < MIN_PASSPHRASE_CHARS {
-            let problem = "a passphrase has at least 8 characters; several words are better";
+            let problem = "a passphrase needs at least 8 characters; several words are better";
             return Err(ClientError::Choice(problem));
         }
         let (mut salt, mut nonce) = ([0; 16], [0; 12]);

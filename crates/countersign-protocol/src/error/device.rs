@@ -5,15 +5,15 @@ use super::description::ErrorDescription;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
-    #[error("the statement is not by a device in force")]
+    #[error("the statement is not from an active device")]
     UnknownSigner,
-    #[error("the statement is by a device that was revoked")]
+    #[error("the statement is from a revoked device")]
     RevokedSigner,
     #[error("the signature does not verify under the device that the statement names")]
     Signature,
     #[error("the new device has not signed the statement")]
     Possession,
-    #[error("this device was revoked, for ever")]
+    #[error("this device was revoked; that can't be undone")]
     Revoked,
     #[error("this approver has, or had, a device or a signing key")]
     NotFirst,

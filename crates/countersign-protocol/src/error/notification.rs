@@ -5,15 +5,15 @@ use super::description::ErrorDescription;
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotificationError {
-    #[error("this gateway sends no notifications: {reason}")]
+    #[error("this gateway doesn't send notifications: {reason}")]
     Off { reason: &'static str },
-    #[error("notifications go to public addresses over https only")]
+    #[error("notifications are sent only to public addresses, over https")]
     Address { pointer: &'static str },
-    #[error("this approver has no such device in force")]
+    #[error("this approver has no such active device")]
     NoDevice,
-    #[error("an approver may be notified at no more than {limit} targets")]
+    #[error("an approver can have at most {limit} notification targets")]
     TooMany { limit: usize },
-    #[error("this notification was added under another cluster secret")]
+    #[error("this notification was added with another cluster secret")]
     Stale,
 }
 

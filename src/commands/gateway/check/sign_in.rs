@@ -16,7 +16,7 @@ pub async fn check(oidc: &Oidc, report: &mut FindingReport) {
         Ok(bytes) => serde_json::from_slice(&bytes).unwrap_or(Value::Null),
         // A node starts without it.
         Err(error) => {
-            let remedy = "while it cannot be read nobody signs in; check page.oidc.issuer";
+            let remedy = "nobody can sign in until it can be read; check page.oidc.issuer";
             return report.warn(CHECK, error, remedy);
         }
     };

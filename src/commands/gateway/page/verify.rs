@@ -16,7 +16,7 @@ const CONNECTIONS: &str = "connect-src ";
 
 #[derive(clap::Args)]
 pub struct VerifyArgs {
-    /// Compare the page that this host serves with the one in this program, and write nothing.
+    /// Compare the page on this host with the one in this program.
     #[arg(long, value_name = "URL", conflicts_with_all = ["out", "force"])]
     verify: Option<String>,
     /// Root certificates to trust instead of the system's, for --verify.
@@ -70,8 +70,8 @@ pub async fn verify(args: &VerifyArgs, elsewhere: &str) -> anyhow::Result<()> {
     }
     anyhow::ensure!(
         differing.is_empty(),
-        "{} does not serve version {} of the page, which is the one in this program: it runs another release of Countersign, or \
-         something has changed the page",
+        "{} does not serve version {} of the page, the one in this program: it runs another release of Countersign, or \
+         someone has changed the page",
         visible(&url),
         page.version
     );

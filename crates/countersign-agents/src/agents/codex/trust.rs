@@ -59,15 +59,17 @@ pub fn distrust(
     let group = group_key(path, &snake_case(&found.event), found.index);
     let mut trusted = trusted(form, path, settings).into_iter();
     let Some(hook) = trusted.find(|hook| hook.key.starts_with(&group)) else {
-        return Some("it shares a group with others, so its trust cannot be checked".to_owned());
+        return Some(
+            "it shares a group with other hooks, so its trust cannot be checked".to_owned(),
+        );
     };
     let entry = state(&mut document).and_then(|state| state.get(&hook.key));
     let member = |name: &str| entry.and_then(|entry| entry.get(name));
     if member("enabled").and_then(Item::as_bool) == Some(false) {
-        return Some(format!("{shown} has it disabled"));
+        return Some(format!("{shown} disables it"));
     }
     let trusts = member("trusted_hash").and_then(Item::as_str) == Some(&hook.hash);
-    (!trusts).then(|| format!("{shown} does not trust it as it is, so Codex skips it"))
+    (!trusts).then(|| format!("{shown} does not trust it in its current form, so Codex skips it"))
 }
 
 fn hash(event: &str, element: &Value, handler: &Value) -> String {

@@ -129,7 +129,7 @@ impl Enforcer {
     ) -> Result<Result<TakenPrompt, String>> {
         let (Some(ciphertext), Some(approver)) = (offered.ciphertext, &offered.approver) else {
             return Ok(Err(
-                "this enforcer takes only encrypted prompts of approvers".to_owned(),
+                "this enforcer accepts only encrypted prompts from approvers".to_owned(),
             ));
         };
         let ciphertext = match Ciphertext::parse(SealPurpose::Prompt, ciphertext) {
