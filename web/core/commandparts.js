@@ -18,7 +18,7 @@ const COMMENT = /#[^\n]*/y;
 /** Pieces of a word. Substitutions and patterns of the shell's own language are none. */
 const PIECES = [
 	/'[^']*'/y,
-	/"(?:[^"\\$`]|\\[^]|\$(?![({`]))*"/y,
+	/"(?:[^"\\$`]|\\[\s\S]|\$(?![({`]))*"/y,
 	/\$(?:[A-Za-z_][A-Za-z0-9_]*|\{[A-Za-z_][A-Za-z0-9_]*\}|[0-9?#@*])/y,
 	/\\[^\n]/y,
 	/[^\s'"$`\\|&;<>(){}#!]+/y,
@@ -137,8 +137,7 @@ function reading(text) {
 		}
 		return true;
 	};
-	if (text.length <= MOST_CHARS)
-		while (at < text.length && next() !== false);
+	if (text.length <= MOST_CHARS) while (at < text.length && next() !== false);
 	if (at < text.length) push("plain", text.slice(at));
 	return { parts, commands: commands.filter((one) => one.length > 0) };
 }

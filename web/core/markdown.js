@@ -15,7 +15,7 @@
  *   | { kind: 'paragraph', children: Inline[] }
  *   | { kind: 'codeBlock', info: string, text: string }
  *   | { kind: 'quote', children: Block[] }
- *   | { kind: 'list', isOrdered: boolean, numbers: number[], items: Block[][], tasks: (boolean | null)[] }
+ *   | { kind: 'list', isOrdered: boolean, numbers: number[], items: Block[][], tasks?: (boolean | null)[] }
  *   | { kind: 'table', aligns: Align[], head: Inline[][], rows: Inline[][][] }
  *   | { kind: 'rule' }} Block
  */
@@ -31,7 +31,8 @@ const HEADING = /^ {0,3}(#{1,6})(?=[ \t]|$)(.*)$/;
 const RULE = /^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/;
 const QUOTE = /^ {0,3}> ?/;
 const TASK = /^\[([ xX])\](?=\s)/;
-const DIVIDER = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
+const DIVIDER =
+	/^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
 const ITEM = /^( {0,3})(?:([-*+])|(\d{1,9})[.)])([ \t]+|$)/;
 
 /**
@@ -150,7 +151,10 @@ function tableAt(lines, at) {
  * @param {string} line
  */
 function cellsOf(line) {
-	const inner = line.trim().replace(/^\|/, "").replace(/(?<!\\)\|$/, "");
+	const inner = line
+		.trim()
+		.replace(/^\|/, "")
+		.replace(/(?<!\\)\|$/, "");
 	/** @type {string[]} */
 	const cells = [""];
 	for (const [part] of inner.matchAll(/\\\||\||`[^`]*`|[^|\\`]+|[\\`]/g)) {
@@ -248,7 +252,9 @@ function list(lines, at, depth) {
 		const content = String(lines[after]).slice(mark[0].length);
 		const task = TASK.exec(content);
 		tasks.push(task === null ? null : task[1] !== " ");
-		const inside = [task === null ? content : content.slice(task[0].length + 1)];
+		const inside = [
+			task === null ? content : content.slice(task[0].length + 1),
+		];
 		after += 1;
 		while (after < lines.length && belongs(lines, after, indent)) {
 			inside.push(stripIndent(String(lines[after]), indent));
@@ -257,7 +263,17 @@ function list(lines, at, depth) {
 		items.push(blocks(inside, depth + 1));
 		if (isOrdered) numbers.push(Number(mark[3]));
 	}
-	return { block: { kind: "list", isOrdered, numbers, items, tasks }, after };
+	const isTasks = tasks.some((task) => task !== null);
+	return {
+		block: {
+			kind: "list",
+			isOrdered,
+			numbers,
+			items,
+			...(isTasks ? { tasks } : {}),
+		},
+		after,
+	};
 }
 
 /**
@@ -297,7 +313,10 @@ function stripIndent(line, indent) {
  * Emphasis begins before a word and ends after one, as people write it: the asterisks of paths and
  * patterns stay.
  */
-const OPENS = { before: /[\s([{"'“‘«*_~—–]/, after: /[\p{L}\p{N}`*_~[("'“‘«]/u };
+const OPENS = {
+	before: /[\s([{"'“‘«*_~—–]/,
+	after: /[\p{L}\p{N}`*_~[("'“‘«]/u,
+};
 const CLOSES = {
 	before: /[\p{L}\p{N}`*_~.,;:!?)\]}"'”’»%…]/u,
 	after: /[\s.,;:!?)\]}"'”’»*_~—–-]/,

@@ -21,8 +21,8 @@ import { parseDiff } from "./diff.js";
 
 const MOST_CHARS = 120;
 const MOST_COMMAND_CHARS = 240;
-/** Of a longer patch only the list of its files is used. */
-const MOST_PATCH_CHARS = 64 * 1024;
+/** Of a longer patch only the beginning is read, and the list of its files. */
+const MOST_PATCH_CHARS = 256 * 1024;
 const MOST_MEMBERS = 5;
 
 /**
@@ -136,19 +136,24 @@ function commandSentence(payload, shellLine) {
  */
 function patchSentence(payload) {
 	const patch = typeof payload.patch === "string" ? payload.patch : "";
-	const isShort = patch.length <= MOST_PATCH_CHARS;
-	const changed = isShort ? changedFiles(patch) : [];
-	const found = changed.length > 0 ? changed : namedFiles(payload);
+	const isWhole = patch.length <= MOST_PATCH_CHARS;
+	const [changed, named] = [
+		changedFiles(patch.slice(0, MOST_PATCH_CHARS)),
+		namedFiles(payload),
+	];
+	const isListed = named.length > 0 && !(isWhole && changed.length > 0);
+	const found = isListed ? named : changed;
 	const [first] = found;
 	if (first === undefined) return { name: "patch", values: {} };
 	const path = cut(first.path, MOST_CHARS);
+	if (!isWhole && !isListed)
+		return { name: "changeMore", values: { path }, more: null };
 	if (found.length === 1)
 		return first.change === "rename"
 			? { name: "rename", values: { from: cut(first.from, MOST_CHARS), path } }
 			: { name: first.change, values: { path } };
 	const isAlike = found.every(({ change }) => change === first.change);
-	const change =
-		isAlike && first.change !== "rename" ? first.change : "change";
+	const change = isAlike && first.change !== "rename" ? first.change : "change";
 	return {
 		name: `${change}More`,
 		values: { path },
@@ -185,7 +190,9 @@ function namedFiles({ files, directory }) {
 		const isInside = base !== "/" && path.startsWith(base);
 		/** @type {FileChange} */
 		const change = file.sha256 === null ? "create" : "change";
-		return [{ change, path: isInside ? path.slice(base.length) : path, from: "" }];
+		return [
+			{ change, path: isInside ? path.slice(base.length) : path, from: "" },
+		];
 	});
 }
 
@@ -420,7 +427,12 @@ const MONEY_VERBS = [
 	["payout", "pay"],
 	["transfer", "transfer"],
 ];
-const MINOR_AMOUNTS = ["amount_cents", "amountCents", "amount_in_cents", "amount_minor"];
+const MINOR_AMOUNTS = [
+	"amount_cents",
+	"amountCents",
+	"amount_in_cents",
+	"amount_minor",
+];
 const MONEY_TARGETS =
 	"order order_id invoice charge payment_intent payment customer account".split(
 		" ",

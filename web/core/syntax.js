@@ -154,14 +154,15 @@ export function tokensOf(line, { pattern, keywords, ignoresCase }) {
 	};
 	let at = 0;
 	for (const match of line.matchAll(pattern)) {
-		push(null, line.slice(at, match.index));
+		const from = match.index ?? at;
+		push(null, line.slice(at, from));
 		const [text, quoted, comment, number] = match;
 		const found = [quoted, comment, number].findIndex(
 			(group) => group !== undefined,
 		);
 		const isKeyword = keywords.has(ignoresCase ? text.toLowerCase() : text);
 		push(found >= 0 ? KINDS[found] : isKeyword ? "keyword" : null, text);
-		at = match.index + text.length;
+		at = from + text.length;
 	}
 	push(null, line.slice(at));
 	return tokens;

@@ -58,7 +58,7 @@ export const inboxTexts = {
 		review: "Review {title}",
 		reviewBare: "Review {members}",
 		moreFiles: (/** @type {number | null} */ n) =>
-			n === null ? "more files" : count(n, "more file", "more files"),
+			n === null ? "maybe more files" : count(n, "more file", "more files"),
 		moreQuestions: (/** @type {number} */ n) =>
 			count(n, "more question", "more questions"),
 		from: (/** @type {string} */ server) => ` (${server})`,
@@ -67,11 +67,15 @@ export const inboxTexts = {
 		label: "The agent says",
 		hint: "Its own words. Nothing checks them.",
 	},
+	questions: { several: "several answers", one: "one answer" },
 	tasks: { done: "Done", open: "To do" },
 	inboxRow: {
 		session: (/** @type {string} */ end) => `session …${end}`,
-		inRepository: "Repository",
+		on: (/** @type {string} */ agent, /** @type {string} */ machine) =>
+			`${agent} on ${machine}`,
+		runs: "Runs",
 		background: "in the background",
+		newFile: "new file",
 	},
 	cues: {
 		destroys: "Destructive",

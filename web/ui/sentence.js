@@ -62,7 +62,9 @@ export function headline(artifact) {
 	return segments(artifact)
 		.map(({ text, value }) => {
 			if (value === null) return text;
-			return value === "command" ? fenced(visibleText(text)) : visibleText(text);
+			return value === "command"
+				? fenced(visibleText(text))
+				: visibleText(text);
 		})
 		.join("");
 }

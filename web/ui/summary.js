@@ -1,4 +1,4 @@
-// The kind of a request.
+// Requests in short: their kind, their order, and where they come from.
 
 import { texts } from "../texts.js";
 
@@ -22,11 +22,8 @@ const ICONS = {
 export function kindOf(artifact) {
 	if (!artifact) return { icon: "unknown", label: texts.kinds.unknown };
 	const { kind } = artifact.payload;
-	if (kind === "tool" || kind === "question")
-		return {
-			icon: kind === "tool" ? "tool" : "help",
-			label: texts.kinds[kind],
-		};
+	if (kind === "tool") return { icon: "tool", label: texts.kinds.tool };
+	if (kind === "question") return { icon: "help", label: texts.kinds.question };
 	const label = /** @type {Record<string, string>} */ (texts.kinds)[
 		artifact.artifactType
 	];
@@ -39,4 +36,34 @@ export function kindOf(artifact) {
 /** @param {Item} item */
 export function artifactOf(item) {
 	return item.content.opened ? item.content.artifact : null;
+}
+
+/**
+ * The one that expires next comes first.
+ * @param {Item} one
+ * @param {Item} other
+ */
+export function byUrgency(one, other) {
+	const end = (/** @type {Item} */ { expiresAt }) =>
+		expiresAt === null ? Number.POSITIVE_INFINITY : Date.parse(expiresAt);
+	const begin = (/** @type {Item} */ { receivedAt }) => receivedAt ?? "";
+	if (end(one) !== end(other)) return end(one) < end(other) ? -1 : 1;
+	return begin(one).localeCompare(begin(other));
+}
+
+/**
+ * A machine and a directory: the last name of it says most.
+ * @param {string} repository
+ */
+export function shortRepository(repository) {
+	const last = repository.split("/").pop() ?? "";
+	return /^\.*$/.test(last) ? repository : last;
+}
+
+/**
+ * Ids that begin with the time are told apart by their ends.
+ * @param {string} sessionId
+ */
+export function shortSession(sessionId) {
+	return texts.inboxRow.session(sessionId.slice(-4));
 }

@@ -74,9 +74,9 @@ function render(block) {
 					"li",
 					{
 						value: block.numbers[at],
-						class: block.tasks[at] === null ? undefined : "task",
+						class: typeof block.tasks?.[at] === "boolean" ? "task" : undefined,
 					},
-					taskBox(block.tasks[at] ?? null),
+					taskBox(block.tasks?.[at] ?? null),
 					item.map(render),
 				),
 			);
@@ -88,7 +88,11 @@ function render(block) {
 				/** @type {Inline[][]} */ row,
 			) =>
 				row.map((cell, at) =>
-					el(tag, { class: block.aligns[at] }, cell.flatMap(inline)),
+					el(
+						tag,
+						{ class: block.aligns[at] ?? undefined },
+						cell.flatMap(inline),
+					),
 				);
 			return el(
 				"table",
