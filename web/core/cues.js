@@ -117,7 +117,7 @@ const SQL =
 
 /** Words before the program that a command is about. */
 const WRAPPERS =
-	/^(?:sudo|doas|env|nohup|time|nice|ionice|command|exec|xargs|timeout|setsid|stdbuf|builtin)$/;
+	/^(?:sudo|doas|env|nohup|time|nice|ionice|command|exec|xargs|timeout|setsid|stdbuf|builtin|do|then|else|if|while|until|!)$/;
 /** Options of those, their values, and assignments. */
 const BESIDE = /^(?:-.*|[0-9.]+[smhd]?|[A-Za-z_][A-Za-z0-9_]*=.*)$/;
 const SHELLS = /^(?:ba|z|da|k|fi)?sh$/;

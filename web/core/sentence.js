@@ -111,7 +111,17 @@ export function sentenceOf(artifact, shellLine) {
  * @returns {Sentence | null}
  */
 function commandSentence(payload, shellLine) {
+	const { argv, ...one } = payload;
 	const words = commandWords(payload);
+	const other =
+		"command" in payload && "argv" in payload
+			? commandWords({ kind: "command", argv })
+			: null;
+	if (other && typeof one.command === "string") {
+		const command = commandLine(one.command);
+		const values = { command, other: commandLine(shellLine(other)) };
+		return { name: "runEither", values };
+	}
 	const text = words
 		? shellLine(words)
 		: "argv" in payload
@@ -167,7 +177,12 @@ function patchSentence(payload) {
  */
 function changedFiles(patch) {
 	/** @type {Record<string, FileChange>} */
-	const words = { added: "create", deleted: "delete", renamed: "rename" };
+	const words = {
+		added: "create",
+		copied: "create",
+		deleted: "delete",
+		renamed: "rename",
+	};
 	const found = parseDiff(patch).files.map((file) => ({
 		change: words[file.change] ?? "edit",
 		path: file.newPath ?? file.oldPath ?? "",

@@ -7,6 +7,7 @@ export const inboxTexts = {
 	sentences: {
 		run: "Run {command}",
 		runIn: "Run {command} in {place}",
+		runEither: "Run {command} or {other}: it names two commands",
 		create: "Create {path}",
 		edit: "Edit {path}",
 		delete: "Delete {path}",

@@ -11,7 +11,16 @@ import { shellLine } from "./shellwords.js";
 /** @typedef {import('./dom.js').Child} Child */
 
 /** Values of which each character counts. */
-const EXACT = ["command", "path", "from", "url", "uri", "pattern", "id"];
+const EXACT = [
+	"command",
+	"other",
+	"path",
+	"from",
+	"url",
+	"uri",
+	"pattern",
+	"id",
+];
 
 /** @type {WeakMap<Artifact, { text: string, value: string | null }[]>} */
 const known = new WeakMap();
@@ -62,7 +71,7 @@ export function headline(artifact) {
 	return segments(artifact)
 		.map(({ text, value }) => {
 			if (value === null) return text;
-			return value === "command"
+			return ["command", "other"].includes(value)
 				? fenced(visibleText(text))
 				: visibleText(text);
 		})
