@@ -152,7 +152,10 @@ function judgeWords(words, found) {
 		at += 1;
 	const program = nameOf(words[at] ?? "");
 	const rest = words.slice(at + 1);
-	const line = ` ${rest.join(" ")}`;
+	// A word with spaces is a text, such as a message.
+	const line = rest
+		.map((word) => (/\s/.test(word) ? " …" : ` ${word}`))
+		.join("");
 	for (const [, rule, name, others] of COMMANDS)
 		if (name.test(program) && (others === undefined || others.test(line)))
 			found.add(rule);
