@@ -259,7 +259,9 @@ function other({ artifactType, payload }) {
 	]);
 	if (artifactType === "task.review" || artifactType === "checkpoint.review") {
 		const name = artifactType === "task.review" ? "task" : "checkpoint";
-		if (title !== null) return { name, values: { title } };
+		return title === null
+			? { name: `${name}Bare`, values: {} }
+			: { name, values: { title } };
 	}
 	if (title !== null) return { name: "review", values: { title } };
 	const names = Object.keys(payload).sort();

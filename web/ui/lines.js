@@ -93,7 +93,7 @@ export function linesView(text, label, options) {
 					? (partsOf[line] ?? []).map((part) =>
 							el(
 								"span",
-								{ class: `part ${part.kind}` },
+								{ class: `part-${part.kind}` },
 								marked(part.text, options),
 							),
 						)

@@ -30,6 +30,15 @@ export function sentenceText(item) {
 }
 
 /**
+ * @param {Item} item
+ * @returns {import('../ui/dom.js').Child[]}
+ */
+export function sentenceOfItem(item) {
+	const artifact = artifactOf(item);
+	return artifact ? sentenceView(artifact) : [texts.request.unopened];
+}
+
+/**
  * One chip for each kind of cue. The rules are told when it is pointed at, and in the request.
  * @param {Artifact} artifact
  */
@@ -96,7 +105,7 @@ export function waitingRow(item, pick) {
 				el(
 					"span",
 					{ class: "entry-title sentence clip lines-2" },
-					artifact ? sentenceView(artifact) : texts.request.unopened,
+					sentenceOfItem(item),
 				),
 				el(
 					"span",
@@ -116,8 +125,8 @@ export function waitingRow(item, pick) {
 					artifact?.sessionId &&
 						el("span", null, shortSession(artifact.sessionId)),
 					askedAt && el("span", null, ago(askedAt)),
+					artifact && el("span", { class: "cue-chips" }, cueChips(artifact)),
 				),
-				artifact && el("span", { class: "cue-chips" }, cueChips(artifact)),
 			),
 			el("span", { class: "entry-side fine" }, timeLeft(item.expiresAt)),
 		),

@@ -516,7 +516,7 @@ function stretch(tokens, from, to) {
 		at += text.length;
 		if (part === "") continue;
 		if (kind === null) found.push(...marked(part));
-		else found.push(el("span", { class: `token ${kind}` }, marked(part)));
+		else found.push(el("span", { class: `token-${kind}` }, marked(part)));
 	}
 	return found;
 }

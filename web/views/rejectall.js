@@ -5,7 +5,7 @@ import { toast } from "../ui/announce.js";
 import { openDialog } from "../ui/dialog.js";
 import { el, fill } from "../ui/dom.js";
 import { busy, button, errorText, field, note } from "../ui/parts.js";
-import { sentenceText } from "./inboxrow.js";
+import { sentenceOfItem, sentenceText } from "./inboxrow.js";
 
 /** @typedef {import('../core/types.js').Item} Item */
 
@@ -100,7 +100,9 @@ export function rejectAllDialog(approver, name, items) {
 			el(
 				"ul",
 				{ class: "dialog-subject" },
-				items.map((item) => el("li", null, sentenceText(item))),
+				items.map((item) =>
+					el("li", { class: "sentence" }, sentenceOfItem(item)),
+				),
 			),
 			field(
 				`${several.reason} (${texts.decide.optional})`,

@@ -115,7 +115,12 @@ export async function view({ approver, args, go }) {
 			fill(element, find.element, side);
 		for (const child of [...element.children])
 			if (child !== find.element && child !== side) child.remove();
-		find.element.before(backLink(), requestHead(item, artifact, [findButton]));
+		find.element.before(
+			requestHead(item, artifact, {
+				back: backLink(),
+				controls: [findButton],
+			}),
+		);
 		// It came after the view: the focus waits for it.
 		if (isLate) element.querySelector("h1")?.focus({ preventScroll: true });
 		if (artifact) showArtifact(artifact, item);

@@ -24,14 +24,15 @@ import { LONGEST_REASON_SHOWN } from "./content.js";
 /**
  * @param {Item} item
  * @param {Artifact | null} artifact
- * @param {Child[]} [controls]
+ * @param {{ back?: HTMLElement, controls?: Child[] }} [options]
  */
-export function requestHead(item, artifact, controls = []) {
+export function requestHead(item, artifact, options = {}) {
 	const kind = kindOf(artifact);
 	const title = agentTitle(artifact);
 	return el(
 		"header",
 		{ class: "request-head" },
+		options.back,
 		el(
 			"div",
 			{ class: "row" },
@@ -60,7 +61,7 @@ export function requestHead(item, artifact, controls = []) {
 					artifact && el("span", null, ago(artifact.createdAt)),
 				),
 			),
-			controls,
+			options.controls ?? [],
 			item.state === "pending" &&
 				el(
 					"span",

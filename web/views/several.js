@@ -18,7 +18,7 @@ import { isApprovable, isRejectable, selected } from "../ui/selection.js";
 import { artifactOf, byUrgency } from "../ui/summary.js";
 import { contentView } from "./content.js";
 import { decisionBar } from "./decide.js";
-import { endOf, sentenceText } from "./inboxrow.js";
+import { endOf, sentenceOfItem } from "./inboxrow.js";
 import { itemFacts, requestHead, unopened } from "./requestbody.js";
 import { strangeDevices, warnings } from "./warnings.js";
 
@@ -60,11 +60,7 @@ export function view({ approver, args }) {
 		),
 		stage,
 	);
-	const reason = el("textarea", {
-		class: "input",
-		maxlength: LONGEST_REASON,
-		rows: 2,
-	});
+	const reason = el("input", { class: "input", maxlength: LONGEST_REASON });
 	/** How each ended: the words, or null if it was decided. @type {Map<string, string | null>} */
 	const results = new Map();
 	/** @type {import('./content.js').Content | null} */
@@ -203,11 +199,7 @@ export function view({ approver, args }) {
 			"div",
 			{ class: "decision several-reject", role: "group", "aria-label": title },
 			item.isPaired &&
-				field(
-					`${texts.several.reason} (${texts.decide.optional})`,
-					reason,
-					texts.several.reasonHint,
-				),
+				field(`${texts.several.reason} (${texts.decide.optional})`, reason),
 			place,
 			el("div", { class: "decision-buttons" }, go),
 			others,
@@ -259,7 +251,7 @@ export function view({ approver, args }) {
 				el(
 					"span",
 					{ class: "entry-main" },
-					el("span", { class: "clip lines-2" }, sentenceText(item)),
+					el("span", { class: "sentence clip lines-2" }, sentenceOfItem(item)),
 				),
 				el(
 					"span",

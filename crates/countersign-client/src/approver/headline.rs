@@ -5,10 +5,10 @@
 use serde_json::{Map, Value};
 
 use super::changed_files::{ChangedFile, FileChange, changed_files, named_files};
+use super::headline_text::{MAX_CHARS, cut, fenced, first_text, lines};
 use super::tool_headline::{question_headline, tool_headline};
 use crate::visible;
 
-pub(super) const MAX_CHARS: usize = 120;
 const MAX_COMMAND_CHARS: usize = 240;
 /// Of a longer patch only the beginning is read, and the list of its files.
 const MAX_PATCH_CHARS: usize = 256 * 1024;
@@ -36,54 +36,6 @@ pub fn agent_reason(payload: &Map<String, Value>) -> Option<&str> {
     let given = payload.get("options").and_then(|it| it.get("description"));
     let reason = given.or_else(|| payload.get("description"))?.as_str()?;
     (!reason.trim().is_empty()).then_some(reason)
-}
-
-pub(super) fn cut(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
-}
-
-fn lines(text: &str) -> impl Iterator<Item = &str> {
-    let lines = text.split('\n').map(str::trim);
-    lines.filter(|line| !line.is_empty())
-}
-
-/// The first line, and a sign if there is more.
-fn line(text: &str) -> String {
-    let mut lines = lines(text);
-    let first = lines.next().unwrap_or_default();
-    let bare = first.trim_start_matches('#');
-    let is_heading = bare.len() < first.len() && bare.starts_with(' ');
-    let first = if is_heading {
-        bare.trim_start_matches(' ')
-    } else {
-        first
-    };
-    let shown = cut(first, MAX_CHARS);
-    if lines.next().is_some() && !shown.ends_with('…') {
-        format!("{shown} …")
-    } else {
-        shown
-    }
-}
-
-/// The first of these members that is a text, or a number. Nothing in it is hidden.
-pub(super) fn first_text(members: &Map<String, Value>, names: &[&str]) -> Option<String> {
-    let mut found = names.iter().filter_map(|name| match members.get(*name)? {
-        Value::String(text) if !text.trim().is_empty() => Some(visible(&line(text))),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    });
-    found.next()
-}
-
-/// Between more backticks than it has in a row.
-pub(super) fn fenced(command: &str) -> String {
-    let runs = command.split(|c| c != '`').map(str::len);
-    let fence = "`".repeat(runs.max().unwrap_or_default() + 1);
-    format!("{fence}{command}{fence}")
 }
 
 fn command_text(text: &str) -> String {
@@ -177,11 +129,9 @@ fn other_headline(artifact_type: &str, payload: &Map<String, Value>) -> String {
         "description",
     ];
     match (artifact_type, first_text(payload, &names)) {
-        ("task.review" | "checkpoint.review", Some(_)) => {
-            let mut members = Map::new();
-            let title = first_text(payload, &names).unwrap_or_default();
-            members.insert("title".to_owned(), title.into());
-            plan_headline(artifact_type, &members)
+        ("task.review" | "checkpoint.review", title) => {
+            let title = title.map(|title| ("title".to_owned(), title.into()));
+            plan_headline(artifact_type, &title.into_iter().collect())
         }
         (_, Some(title)) => format!("Review {title}"),
         (_, None) => {

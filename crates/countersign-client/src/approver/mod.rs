@@ -5,6 +5,7 @@ mod changed_files;
 mod decide;
 mod devices;
 mod headline;
+mod headline_text;
 mod inbox;
 mod introductions;
 mod join;

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::headline::{MAX_CHARS, cut, fenced, first_text};
+use super::headline_text::{MAX_CHARS, cut, fenced, first_text};
 use crate::visible;
 
 type Members = Map<String, Value>;
