@@ -159,7 +159,7 @@ export const inboxTexts = {
 			text: "Select requests in the inbox first. A selection is lost when the page loads again.",
 			action: "Go to the inbox",
 		},
-		rejectAll: "Reject all …",
+		rejectAll: "Reject all its requests …",
 		rejectAllOf: (/** @type {string} */ who) => `Reject all of ${who} …`,
 		rejectAllTitle: (/** @type {string} */ who) =>
 			`Reject every request of ${who}?`,

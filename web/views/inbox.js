@@ -5,6 +5,7 @@ import { problemText } from "../texts/problems.js";
 import { texts } from "../texts.js";
 import { el, fill } from "../ui/dom.js";
 import {
+	button,
 	empty,
 	errorText,
 	linkButton,

@@ -110,6 +110,7 @@ export function waitingRow(item, pick) {
 				el(
 					"span",
 					{ class: "entry-line dotted" },
+					el("span", { class: "kind-label" }, kind.label),
 					el(
 						"span",
 						null,

@@ -50,7 +50,7 @@ pub async fn run(args: InboxArgs) -> anyhow::Result<ExitAction> {
             if args.options.json {
                 list.push(request_json(&item));
             } else {
-                lines.push(summary(&item, now, colour));
+                lines.push((item.expires_at, summary(&item, now, colour)));
             }
         })
         .await?;
@@ -62,6 +62,9 @@ pub async fn run(args: InboxArgs) -> anyhow::Result<ExitAction> {
         TerminalScreen::new(false).say("nothing waits for a decision");
         return Ok(ExitAction::DONE);
     }
+    // The one that expires next comes first.
+    lines.sort_by_key(|(expires_at, _)| (expires_at.is_none(), *expires_at));
+    let lines: Vec<String> = lines.into_iter().map(|(_, line)| line).collect();
     print_line(&lines.join("\n"))?;
     TerminalScreen::new(false)
         .say("\nread one: countersign show ID; then: countersign approve ID, or reject ID");
