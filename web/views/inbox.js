@@ -33,6 +33,8 @@ export function view(context) {
 	/** @type {InboxList | null} */
 	let list = null;
 	let isOpen = true;
+	/** Why there is no list. */
+	let failure = "";
 	let insteadKind = "waiting";
 
 	/**
@@ -60,6 +62,7 @@ export function view(context) {
 				emptyInbox(isUnpaired),
 			);
 		} else if (list) showInstead("", () => null);
+		else if (failure !== "") showInstead("failed", () => failed(failure));
 		else showInstead("waiting", waiting);
 		list?.show(inbox);
 	};
@@ -72,7 +75,10 @@ export function view(context) {
 			fill(body, list.parts);
 			render();
 		},
-		(thrown) => showInstead("failed", () => note("warn", errorText(thrown))),
+		(thrown) => {
+			failure = errorText(thrown);
+			render();
+		},
 	);
 	const ends = [
 		approver.inbox.subscribe(render),
@@ -97,6 +103,15 @@ export function view(context) {
 			for (const end of ends) end();
 		},
 	};
+}
+
+/** @param {string} failure */
+function failed(failure) {
+	const again = button(texts.defect.reload, {
+		kind: "small",
+		on: () => location.reload(),
+	});
+	return note("warn", failure, el("div", { class: "row" }, again));
 }
 
 /** @param {boolean} isUnpaired */
