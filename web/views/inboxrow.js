@@ -5,7 +5,7 @@ import { texts } from "../texts.js";
 import { ago, timeLeft } from "../ui/clock.js";
 import { el } from "../ui/dom.js";
 import { icon } from "../ui/icons.js";
-import { markedName } from "../ui/marked.js";
+import { markedName, visibleText } from "../ui/marked.js";
 import { headline, sentenceView } from "../ui/sentence.js";
 import {
 	artifactOf,
@@ -120,7 +120,7 @@ export function waitingRow(item, pick) {
 					artifact &&
 						el(
 							"span",
-							{ title: artifact.repository },
+							{ title: visibleText(artifact.repository) },
 							markedName(shortRepository(artifact.repository)),
 						),
 					artifact?.sessionId &&

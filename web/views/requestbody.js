@@ -9,7 +9,7 @@ import { texts } from "../texts.js";
 import { ago, dateTime, timeLeft } from "../ui/clock.js";
 import { el } from "../ui/dom.js";
 import { icon } from "../ui/icons.js";
-import { marked, markedName } from "../ui/marked.js";
+import { marked, markedName, visibleText } from "../ui/marked.js";
 import { note } from "../ui/parts.js";
 import { sentenceView } from "../ui/sentence.js";
 import { kindOf, shortRepository, shortSession } from "../ui/summary.js";
@@ -53,7 +53,7 @@ export function requestHead(item, artifact, options = {}) {
 					artifact &&
 						el(
 							"span",
-							{ title: artifact.repository },
+							{ title: visibleText(artifact.repository) },
 							markedName(shortRepository(artifact.repository)),
 						),
 					artifact?.sessionId &&

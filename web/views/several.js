@@ -46,7 +46,11 @@ export function view({ approver, args }) {
 
 	const stage = el("div", { class: "page request several" });
 	const counter = el("p", { class: "fine quiet", role: "status" });
-	const progress = el("progress", { max: items.length, value: 0 });
+	const progress = el("progress", {
+		max: items.length,
+		value: 0,
+		"aria-label": title,
+	});
 	const bar = el("div", { class: "request-side" });
 	const element = el(
 		"div",
@@ -107,6 +111,8 @@ export function view({ approver, args }) {
 		items[at] = item;
 		const artifact = artifactOf(item);
 		const made = artifact ? await contentView(artifact) : null;
+		// Its rows are measured where they are shown.
+		if (!element.isConnected) await new Promise((done) => setTimeout(done));
 		if (mine !== turn) return made?.dispose();
 		content = made;
 		counter.textContent = texts.several.step(at + 1, items.length);
