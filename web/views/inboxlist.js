@@ -40,7 +40,7 @@ export function inboxList({ approver, go }) {
 	);
 	const more = el("p", { class: "quiet fine", hidden: true }, texts.inbox.more);
 	const bar = el("div", {
-		class: "decision several-bar",
+		class: "several-bar",
 		role: "group",
 		"aria-label": texts.several.select,
 		hidden: true,
@@ -131,6 +131,7 @@ export function inboxList({ approver, go }) {
 			box.closest("li")?.classList.toggle("picked", box.checked);
 		}
 		bar.hidden = selected.size === 0 && !isSelecting;
+		bar.classList.toggle("decision", !bar.hidden);
 		if (!bar.hidden) fill(bar, barParts());
 	};
 
