@@ -38,7 +38,7 @@ async fn several_are_approved_one_after_another_and_never_what_did_not_open() {
     let id = crate::support::request_id();
     let sent = stranger.submit(&id, "alice", crate::support::sealed());
     sent.await.expect(202);
-    page.sees("This request cannot be approved").await;
+    page.sees("This request can’t be approved").await;
 
     page.press("Select").await;
     page.press("Select all").await;
@@ -64,7 +64,7 @@ async fn several_are_approved_one_after_another_and_never_what_did_not_open() {
     last.end().await.expect(0);
 
     page.press("Back to the inbox").await;
-    page.sees("This request cannot be approved").await;
+    page.sees("This request can’t be approved").await;
     page.open_request("echo second").await;
     page.approve().await;
     second.end().await.expect(0);

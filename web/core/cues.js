@@ -3,7 +3,8 @@
 
 import { simpleCommands } from "./commandparts.js";
 import { parseDiff } from "./diff.js";
-import { commandWords, readableName } from "./sentence.js";
+import { commandWords } from "./sentence.js";
+import { readableName } from "./toolsentence.js";
 
 /** @typedef {import('./types.js').Artifact} Artifact */
 /** @typedef {import('./types.js').JsonObject} JsonObject */
