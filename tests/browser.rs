@@ -16,6 +16,8 @@ mod marionette;
 mod notified;
 mod page;
 mod pairing;
+mod readable;
+mod several;
 mod sign_in;
 mod stage;
 mod unreadable;

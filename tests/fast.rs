@@ -19,4 +19,5 @@ mod characters;
 mod corpus;
 mod coverage;
 mod edit;
+mod headlines;
 mod structure;

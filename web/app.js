@@ -37,6 +37,7 @@ const ROUTES = {
 	device: { tab: "devices", load: () => import("./views/device.js") },
 	inbox: { tab: "inbox", load: () => import("./views/inbox.js") },
 	request: { tab: "inbox", load: () => import("./views/request.js") },
+	several: { tab: "inbox", load: () => import("./views/several.js") },
 	agents: { tab: "agents", load: () => import("./views/agents.js") },
 	agent: { tab: "agents", load: () => import("./views/agent.js") },
 	history: { tab: "history", load: () => import("./views/history.js") },
@@ -309,8 +310,12 @@ function place() {
 function loadAll() {
 	return Promise.all([
 		...Object.values(ROUTES).map((route) => route.load()),
+		import("./views/inboxlist.js"),
+		import("./views/rejectall.js"),
 		import("./views/patch.js"),
 		import("./views/plan.js"),
+		import("./views/questions.js"),
+		import("./core/syntax.js"),
 	]);
 }
 

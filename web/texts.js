@@ -2,6 +2,7 @@
 // language in their place.
 
 import { count } from "./texts/count.js";
+import { inboxTexts } from "./texts/inbox.js";
 import { translate } from "./texts/language.js";
 import { notificationTexts } from "./texts/notifications.js";
 import { problemTexts } from "./texts/problems.js";
@@ -203,13 +204,9 @@ export const texts = {
 		"task.review": "Task",
 		"checkpoint.review": "Checkpoint",
 		tool: "Tool call",
+		question: "Question",
 		other: "Request",
 		unknown: "Unreadable request",
-	},
-	headline: {
-		patch: (/** @type {string[]} */ files) =>
-			files.length ? files.join(", ") : "Patch",
-		tool: (/** @type {string} */ tool) => tool,
 	},
 	time: {
 		none: "no deadline",
@@ -235,6 +232,7 @@ export const texts = {
 	},
 	verdicts: { approve: "Approved", reject: "Rejected" },
 
+	...inboxTexts,
 	...requestTexts,
 	signIn: signInTexts,
 	problems: problemTexts,
@@ -258,14 +256,6 @@ export const texts = {
 		since: "Since",
 		updated: "Updated",
 		ended: "Ended",
-		sessionStates: {
-			running: "Running",
-			idle: "Idle",
-			waiting: "Waiting",
-			ended: "Ended",
-			error: "Error",
-			paused: "Paused",
-		},
 		paired: "Paired",
 		introducedBy: "Introduced by",
 		host: "Host",
@@ -424,6 +414,7 @@ export const texts = {
 			["Enter", "Open"],
 			["a", "Approve (in a request)"],
 			["r", "Reject (in a request)"],
+			["x", "Select (in the inbox)"],
 			["/", "Filter, or find in a request"],
 			["u", "Back to the inbox"],
 			["g i", "Inbox"],

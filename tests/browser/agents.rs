@@ -24,6 +24,7 @@ async fn a_prompt_reaches_the_agent_whose_session_is_shown() {
     let call = json!({ "tool_name": "Bash", "tool_input": { "command": "make deploy" }, "tool_use_id": "toolu_1" });
     let call = bot.begin_with(&["hook", "claude"], &event("PreToolUse", call));
     page.open_request("make deploy").await;
+    page.press("Details").await;
     let session = page.fact("Session").await;
     page.approve().await;
     let answer = call.end().await.expect(0).json();
@@ -32,6 +33,9 @@ async fn a_prompt_reaches_the_agent_whose_session_is_shown() {
     page.open("#/agents").await;
     page.choose("build machine").await;
     page.sees(&session).await;
+    // The request has ended, so the session no longer waits.
+    page.no_longer_sees("Waiting for you").await;
+    page.sees("Working").await;
     page.fill("Message", "Use the <staging> database.").await;
     page.press("Send").await;
     page.sees("Sent. The agent hasn’t picked it up yet.").await;

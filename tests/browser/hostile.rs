@@ -175,11 +175,14 @@ async fn long_lines_and_deep_values_are_shown_to_their_end() {
         ("command", &long, "Command"),
         ("plan", &long, "Plan"),
         ("patch", &patch, "Patch"),
-        ("task", &deep, "deep"),
-        ("task", &wide, "wide"),
+        ("task", &deep, "Deep"),
+        ("task", &wide, "Wide"),
     ] {
         let asking = ask(&bot, kind, content);
         page.open_request(kind_shown).await;
+        if kind_shown == "Deep" {
+            page.press("Unfold deeper").await;
+        }
         // Only what is near the screen exists.
         let end = "
             const content = document.querySelector('.content, .plan')?.parentElement ?? document.body;

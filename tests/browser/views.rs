@@ -116,7 +116,7 @@ async fn every_view_is_pictured() {
     page.press("Side by side").await;
     album.keep("request-patch-side-by-side").await;
     album.request("request-plan", "Move the billing").await;
-    album.request("request-tool", "create_issue").await;
+    album.request("request-tool", "Create issue").await;
     album.request("request-actions", "Release").await;
     album
         .request("request-unreadable", "This request can’t be approved")

@@ -1,12 +1,12 @@
-// A safe subset of Markdown as a tree of nodes: headings, paragraphs, lists, quotes, code, rules,
-// emphasis and links. There is no HTML in it: what is not understood stays text, line feeds
+// A safe subset of Markdown as a tree of nodes: headings, paragraphs, lists, tasks, tables, quotes,
+// code, rules, emphasis, struck text and links. There is no HTML in it: what is not understood stays text, line feeds
 // included, and nothing of the text is left out but the marks that were understood. Work is
 // bounded: nesting ends at a depth, and what is deeper is text.
 
 /**
  * @typedef {{ kind: 'text', text: string }
  *   | { kind: 'code', text: string }
- *   | { kind: 'strong' | 'emphasis', children: Inline[] }
+ *   | { kind: 'strong' | 'emphasis' | 'struck', children: Inline[] }
  *   | { kind: 'link', text: string, address: string }} Inline a link shows its address, since its text may be misleading
  */
 
@@ -15,9 +15,12 @@
  *   | { kind: 'paragraph', children: Inline[] }
  *   | { kind: 'codeBlock', info: string, text: string }
  *   | { kind: 'quote', children: Block[] }
- *   | { kind: 'list', isOrdered: boolean, numbers: number[], items: Block[][] }
+ *   | { kind: 'list', isOrdered: boolean, numbers: number[], items: Block[][], tasks?: (boolean | null)[] }
+ *   | { kind: 'table', aligns: Align[], head: Inline[][], rows: Inline[][][] }
  *   | { kind: 'rule' }} Block
  */
+
+/** @typedef {'left' | 'center' | 'right' | null} Align */
 
 const MAX_DEPTH = 12;
 /** Longer ones are shown as text: nobody writes emphasis in them. */
@@ -27,6 +30,9 @@ const FENCE = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
 const HEADING = /^ {0,3}(#{1,6})(?=[ \t]|$)(.*)$/;
 const RULE = /^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/;
 const QUOTE = /^ {0,3}> ?/;
+const TASK = /^\[([ xX])\](?=\s)/;
+const DIVIDER =
+	/^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
 const ITEM = /^( {0,3})(?:([-*+])|(\d{1,9})[.)])([ \t]+|$)/;
 
 /**
@@ -99,10 +105,72 @@ function blockAt(lines, at, depth) {
 			after: at + 1,
 		};
 	}
+	const found = tableAt(lines, at);
+	if (found !== null) return found;
 	if (RULE.test(line)) return { block: { kind: "rule" }, after: at + 1 };
 	if (depth >= MAX_DEPTH) return null;
 	if (QUOTE.test(line)) return quote(lines, at, depth);
 	return ITEM.test(line) ? list(lines, at, depth) : null;
+}
+
+/**
+ * A heading of cells, a line of dashes for as many, and rows. A row with more cells than the heading
+ * ends the table, so that nothing is left out.
+ * @param {string[]} lines
+ * @param {number} at
+ * @returns {{ block: Block, after: number } | null}
+ */
+function tableAt(lines, at) {
+	const divider = lines[at + 1];
+	if (
+		divider === undefined ||
+		!String(lines[at]).includes("|") ||
+		!DIVIDER.test(divider)
+	)
+		return null;
+	const head = cellsOf(String(lines[at]));
+	const aligns = cellsOf(divider).map(alignOf);
+	if (head.length !== aligns.length) return null;
+	/** @type {Inline[][][]} */
+	const rows = [];
+	let after = at + 2;
+	for (; after < lines.length; after += 1) {
+		const cells = cellsOf(String(lines[after]));
+		if (!String(lines[after]).includes("|") || cells.length > head.length)
+			break;
+		rows.push(head.map((_, column) => inlines(cells[column] ?? "")));
+	}
+	return {
+		block: { kind: "table", aligns, head: head.map(inlines), rows },
+		after,
+	};
+}
+
+/**
+ * Cells stand between bars; an escaped bar, or one within code, is text.
+ * @param {string} line
+ */
+function cellsOf(line) {
+	const inner = line
+		.trim()
+		.replace(/^\|/, "")
+		.replace(/(?<!\\)\|$/, "");
+	/** @type {string[]} */
+	const cells = [""];
+	for (const [part] of inner.matchAll(/\\\||\||`[^`]*`|[^|\\`]+|[\\`]/g)) {
+		if (part === "|") cells.push("");
+		else cells[cells.length - 1] += part === "\\|" ? "|" : part;
+	}
+	return cells.map((cell) => cell.trim());
+}
+
+/**
+ * @param {string} cell
+ * @returns {Align}
+ */
+function alignOf(cell) {
+	const [left, right] = [cell.startsWith(":"), cell.endsWith(":")];
+	return left && right ? "center" : right ? "right" : left ? "left" : null;
 }
 
 /**
@@ -166,6 +234,8 @@ function list(lines, at, depth) {
 	const items = [];
 	/** As they were written: they need not follow each other. @type {number[]} */
 	const numbers = [];
+	/** Whether a task is done; null: the item is none. @type {(boolean | null)[]} */
+	const tasks = [];
 	let after = at;
 	for (;;) {
 		const mark = after < lines.length ? ITEM.exec(String(lines[after])) : null;
@@ -179,7 +249,12 @@ function list(lines, at, depth) {
 			mark[0].length,
 			String(mark[0]).trimEnd().length + 4,
 		);
-		const inside = [String(lines[after]).slice(mark[0].length)];
+		const content = String(lines[after]).slice(mark[0].length);
+		const task = TASK.exec(content);
+		tasks.push(task === null ? null : task[1] !== " ");
+		const inside = [
+			task === null ? content : content.slice(task[0].length + 1),
+		];
 		after += 1;
 		while (after < lines.length && belongs(lines, after, indent)) {
 			inside.push(stripIndent(String(lines[after]), indent));
@@ -188,7 +263,17 @@ function list(lines, at, depth) {
 		items.push(blocks(inside, depth + 1));
 		if (isOrdered) numbers.push(Number(mark[3]));
 	}
-	return { block: { kind: "list", isOrdered, numbers, items }, after };
+	const isTasks = tasks.some((task) => task !== null);
+	return {
+		block: {
+			kind: "list",
+			isOrdered,
+			numbers,
+			items,
+			...(isTasks ? { tasks } : {}),
+		},
+		after,
+	};
 }
 
 /**
@@ -228,15 +313,18 @@ function stripIndent(line, indent) {
  * Emphasis begins before a word and ends after one, as people write it: the asterisks of paths and
  * patterns stay.
  */
-const OPENS = { before: /[\s([{"'“‘«*_—–]/, after: /[\p{L}\p{N}`*_[("'“‘«]/u };
+const OPENS = {
+	before: /[\s([{"'“‘«*_~—–]/,
+	after: /[\p{L}\p{N}`*_~[("'“‘«]/u,
+};
 const CLOSES = {
-	before: /[\p{L}\p{N}`*_.,;:!?)\]}"'”’»%…]/u,
-	after: /[\s.,;:!?)\]}"'”’»*_—–-]/,
+	before: /[\p{L}\p{N}`*_~.,;:!?)\]}"'”’»%…]/u,
+	after: /[\s.,;:!?)\]}"'”’»*_~—–-]/,
 };
 
 /** Code, a link, an escaped mark, or a run of marks of emphasis. */
 const INLINE =
-	/(`+)(?!`)|\[([^[\]\n]{1,1000})\]\(([^()\s]{1,2000})\)|\\([!-/:-@[-`{-~])|(\*{1,2}|_{1,2})/g;
+	/(`+)(?!`)|\[([^[\]\n]{1,1000})\]\(([^()\s]{1,2000})\)|\\([!-/:-@[-`{-~])|(\*{1,2}|_{1,2}|~~)/g;
 
 /**
  * @param {string} text
@@ -293,6 +381,9 @@ function closingTicks(text, from, ticks) {
 	return null;
 }
 
+/** @type {Record<string, 'strong' | 'struck'>} */
+const KINDS = { "**": "strong", __: "strong", "~~": "struck" };
+
 class InlineBuilder {
 	constructor() {
 		/** @type {{ mark: string, children: Inline[] }[]} */
@@ -331,7 +422,7 @@ class InlineBuilder {
 		if (this.innermost.mark === mark && fits(CLOSES)) {
 			const { children } = this.innermost;
 			this.open.pop();
-			this.add({ kind: mark.length === 2 ? "strong" : "emphasis", children });
+			this.add({ kind: KINDS[mark] ?? "emphasis", children });
 		} else if (fits(OPENS) && this.open.length <= MAX_DEPTH) {
 			this.open.push({ mark, children: [] });
 		} else {

@@ -5,6 +5,26 @@ import { path } from "./gateway.js";
 
 /** @typedef {import('./session.js').Session} Session */
 
+/** An agent that works says so more often. */
+const QUIET_MS = 15 * 60_000;
+
+/**
+ * What a session does, as a person would say it. The gateway may be told late, or never, that a
+ * request has ended: it waits for a person only while a request of it is open.
+ * @param {Pick<import('./types.js').Session, 'state' | 'endedAt' | 'updatedAt'>} session
+ * @param {boolean} isWaiting
+ * @param {number} now
+ * @returns {keyof typeof import('../texts/inbox.js').inboxTexts.sessionWords}
+ */
+export function sessionWord({ state, endedAt, updatedAt }, isWaiting, now) {
+	if (endedAt !== null) return "finished";
+	if (isWaiting) return "waiting";
+	if (state === "error") return "failed";
+	if (state === "idle") return "idle";
+	const isQuiet = !(now - Date.parse(updatedAt) < QUIET_MS);
+	return isQuiet ? "quiet" : "working";
+}
+
 /**
  * @param {Session} session
  * @param {string} enforcerId

@@ -76,10 +76,11 @@ function textOf(node) {
 		info = "",
 		children = [],
 		items = [],
+		head = [],
+		rows = [],
 	} = node;
-	return [text, address, info, textOf(children), ...items.map(textOf)].join(
-		" ",
-	);
+	const parts = [children, head, ...items, ...rows];
+	return [text, address, info, ...parts.map(textOf)].join(" ");
 }
 
 /** @type {import('./support.js').Tests} */

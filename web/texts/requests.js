@@ -32,6 +32,8 @@ export const requestTexts = {
 			id: "Request",
 			hash: "SHA-256",
 			tool: "Tool",
+			server: "MCP server",
+			file: "File",
 		},
 		details: "Details",
 		contentOf: (/** @type {string} */ kind) => `Content: ${kind}`,

@@ -49,10 +49,23 @@ export function longMark(length) {
 	);
 }
 
+/** @param {{ kind: string, text: string }[]} parts */
+function partsByLine(parts) {
+	/** @type {{ kind: string, text: string }[][]} */
+	const lines = [[]];
+	for (const { kind, text } of parts)
+		for (const [at, piece] of text.split("\n").entries()) {
+			if (at > 0) lines.push([]);
+			if (piece !== "") lines[lines.length - 1].push({ kind, text: piece });
+		}
+	return lines;
+}
+
 /**
  * @param {string} text
  * @param {string} label
- * @param {{ strict?: boolean }} [options]
+ * @param {{ strict?: boolean, parts?: { kind: string, text: string }[] }} [options] parts: the text
+ *   in pieces that are set apart
  */
 export function linesView(text, label, options) {
 	const rows = new Rows(label);
@@ -65,6 +78,7 @@ export function linesView(text, label, options) {
 	).length;
 	rows.element.style.setProperty("--digits", String(digits));
 	rows.element.classList.add("lines");
+	const partsOf = options?.parts && partsByLine(options.parts);
 	const render = (/** @type {number} */ index) => {
 		const { line, text: piece, from, length } = source[index];
 		return el(
@@ -75,7 +89,15 @@ export function linesView(text, label, options) {
 				"span",
 				{ class: "code" },
 				from === 0 && length > LONG_LINE && longMark(length),
-				marked(piece, options),
+				partsOf && length === piece.length
+					? (partsOf[line] ?? []).map((part) =>
+							el(
+								"span",
+								{ class: `part-${part.kind}` },
+								marked(part.text, options),
+							),
+						)
+					: marked(piece, options),
 			),
 		);
 	};

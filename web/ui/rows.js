@@ -91,6 +91,17 @@ export class Rows {
 		this.#update();
 	}
 
+	/**
+	 * Makes rows that exist anew, at the same height.
+	 * @param {(index: number) => boolean} isWanted
+	 */
+	refresh(isWanted) {
+		const children = [...this.#window.children];
+		for (let index = this.#first; index < this.#last; index += 1)
+			if (isWanted(index))
+				children[index - this.#first]?.replaceWith(this.#source.render(index));
+	}
+
 	/** @param {number} index */
 	#top(index) {
 		for (; this.#valid < index; this.#valid += 1) {

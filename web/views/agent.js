@@ -1,5 +1,6 @@
 // One agent: presence, sessions with snapshots, a prompt to it, and the end of the pairing.
 
+import { sessionWord } from "../core/sessions.js";
 import { texts } from "../texts.js";
 import { toast } from "../ui/announce.js";
 import { ago, dateTime } from "../ui/clock.js";
@@ -18,6 +19,8 @@ import {
 	page,
 	waiting,
 } from "../ui/parts.js";
+import { isRejectable } from "../ui/selection.js";
+import { artifactOf } from "../ui/summary.js";
 import { agentName } from "../ui/who.js";
 import { presenceChip, watchPresence } from "./agents.js";
 
@@ -26,6 +29,16 @@ import { presenceChip, watchPresence } from "./agents.js";
 /** @typedef {import('../core/types.js').SentPrompt} SentPrompt */
 
 const STATUS_MS = 2000;
+const SESSIONS_MS = 30_000;
+/** @type {Record<keyof typeof texts.sessionWords, string>} */
+const SESSION_KINDS = {
+	waiting: "warn",
+	working: "accent",
+	idle: "",
+	failed: "bad",
+	finished: "",
+	quiet: "",
+};
 
 /**
  * @param {import('../ui/view.js').JoinedContext} context
@@ -59,22 +72,60 @@ export function view(context) {
 		fill(chip, presenceChip(agent));
 		fill(about, agentFacts(agent));
 	};
-	approver.sessions(found.enforcerId).then(
-		(list) => {
-			fill(
-				sessions,
-				list.length > 0
-					? list.map(sessionCard)
-					: el("p", { class: "quiet" }, texts.agents.noSessions),
-			);
-			fill(promptPlace, promptForm(approver, found, list));
-		},
+	/** @type {Session[]} */
+	let known = [];
+	const asking = () =>
+		approver.inbox.value.items.filter(
+			(item) => item.enforcerId === found.enforcerId,
+		);
+	const showSessions = () => {
+		const waiting = new Set(
+			asking().map((item) => artifactOf(item)?.sessionId ?? ""),
+		);
+		fill(
+			sessions,
+			known.length > 0
+				? known.map((one) => sessionCard(one, waiting.has(one.sessionId)))
+				: el("p", { class: "quiet" }, texts.agents.noSessions),
+		);
+	};
+	const readSessions = async () => {
+		known = await approver.sessions(found.enforcerId);
+		showSessions();
+	};
+	readSessions().then(
+		() => fill(promptPlace, promptForm(approver, found, known)),
 		(thrown) => {
 			fill(sessions, note("warn", errorText(thrown)));
 			fill(promptPlace, promptForm(approver, found, []));
 		},
 	);
-	const ends = [approver.agents.subscribe(render), watchPresence(approver)];
+	const rejectAll = button(texts.several.rejectAll, {
+		kind: "bad-quiet",
+		on: async () => {
+			const { rejectAllDialog } = await import("./rejectall.js");
+			rejectAllDialog(approver, name, asking().filter(isRejectable));
+		},
+	});
+	// A request that came or ended changes what its session does.
+	let before = "";
+	const follow = () => {
+		const ids = asking().map(({ requestId }) => requestId);
+		rejectAll.hidden = ids.length === 0;
+		if (ids.join() === before) return;
+		before = ids.join();
+		// Without news, what was known before is shown.
+		void readSessions().catch(() => {});
+	};
+	const timer = setInterval(() => {
+		if (!document.hidden) void readSessions().catch(() => {});
+	}, SESSIONS_MS);
+	const ends = [
+		approver.agents.subscribe(render),
+		approver.inbox.subscribe(follow),
+		watchPresence(approver),
+		() => clearInterval(timer),
+	];
 	const unpair = button(texts.agents.unpair, {
 		kind: "bad-quiet",
 		on: () => askToUnpair(context, found),
@@ -88,7 +139,7 @@ export function view(context) {
 			promptPlace,
 			el("h2", { class: "section" }, texts.agents.sessions),
 			sessions,
-			el("div", { class: "row" }, unpair),
+			el("div", { class: "row" }, rejectAll, unpair),
 		),
 		dispose: () => {
 			for (const end of ends) end();
@@ -120,11 +171,12 @@ function agentFacts(agent) {
 	]);
 }
 
-/** @param {Session} session */
-function sessionCard(session) {
-	const states = /** @type {Record<string, string>} */ (
-		texts.agents.sessionStates
-	);
+/**
+ * @param {Session} session
+ * @param {boolean} isWaiting a request of it is open
+ */
+function sessionCard(session, isWaiting) {
+	const word = sessionWord(session, isWaiting, Date.now());
 	return el(
 		"article",
 		{ class: "card" },
@@ -134,8 +186,8 @@ function sessionCard(session) {
 			el("h2", { class: "mono clip" }, visibleText(session.sessionId)),
 			el(
 				"span",
-				{ class: `chip ${session.endedAt ? "" : "accent"}` },
-				states[session.state] ?? visibleText(session.state),
+				{ class: ["chip", SESSION_KINDS[word]] },
+				texts.sessionWords[word],
 			),
 		),
 		el(

@@ -1,6 +1,9 @@
 // The content of a request, by kind: complete, whatever it is. A member that the kind does not use
 // is shown below it.
 
+import { agentTitle } from "../core/agentnames.js";
+import { commandParts } from "../core/commandparts.js";
+import { agentReason, commandWords } from "../core/sentence.js";
 import { texts } from "../texts.js";
 import { el } from "../ui/dom.js";
 import { icon } from "../ui/icons.js";
@@ -8,12 +11,15 @@ import { linesView } from "../ui/lines.js";
 import { markedName } from "../ui/marked.js";
 import { facts } from "../ui/parts.js";
 import { shellWord } from "../ui/shellwords.js";
-import { commandWords, kindOf } from "../ui/summary.js";
+import { kindOf } from "../ui/summary.js";
 import { treeView } from "./tree.js";
 
 /** @typedef {import('../core/types.js').Artifact} Artifact */
 /** @typedef {import('../core/types.js').JsonObject} JsonObject */
 /** @typedef {import('../ui/finder.js').Searchable} Searchable */
+
+/** A longer reason of the agent is shown whole with the other members. */
+export const LONGEST_REASON_SHOWN = 1000;
 
 /**
  * `start` is called once it is part of the page, since what is shown depends on the width.
@@ -24,6 +30,7 @@ import { treeView } from "./tree.js";
  * @property {() => void} start
  * @property {() => void} dispose
  * @property {Searchable | null} searchable
+ * @property {[string, import('../ui/dom.js').Child[]][]} facts for the details
  */
 
 /**
@@ -40,15 +47,20 @@ export async function contentView(artifact) {
 		return value;
 	};
 	const main = await byKind(artifact, rest, take);
+	const facts = main ? knownFacts(artifact, rest) : [];
 	const whole =
-		main ?? cardOf(treeView(artifact.payload, texts.tree.label), artifact);
-	const others =
-		main && Object.keys(rest).length > 0
-			? { payload: rest, ...artifact.rest }
-			: artifact.rest;
+		main ??
+		cardOf(
+			treeView(artifact.payload, texts.tree.label, { isFlat: true }),
+			artifact,
+		);
+	const isClear = Object.keys(artifact.rest).every((name) => !(name in rest));
+	const more =
+		isClear || Object.keys(rest).length === 0 ? rest : { payload: rest };
+	const others = main ? { ...more, ...artifact.rest } : artifact.rest;
 	const aside =
 		Object.keys(others).length > 0
-			? treeView(others, texts.request.also)
+			? treeView(others, texts.request.also, { isFlat: true })
 			: null;
 	const element = el(
 		"div",
@@ -75,7 +87,100 @@ export async function contentView(artifact) {
 			aside?.dispose();
 		},
 		searchable: whole.searchable ?? null,
+		facts,
 	};
+}
+
+/**
+ * Members that agents' machines add, and that are shown elsewhere: taken out of `rest` only if
+ * nothing of them is lost.
+ * @param {Artifact} artifact
+ * @param {JsonObject} rest
+ */
+function knownFacts(artifact, rest) {
+	const { facts: names } = texts.request;
+	/** @type {[string, import('../ui/dom.js').Child[]][]} */
+	const facts = [];
+	const code = (/** @type {string} */ text) => [
+		el("code", null, markedName(text)),
+	];
+	if (agentTitle(artifact) !== null) delete rest.agent;
+	for (const name of /** @type {const} */ (["tool", "directory"])) {
+		const text = rest[name];
+		if (typeof text !== "string") continue;
+		facts.push([names[name], code(text)]);
+		delete rest[name];
+	}
+	const { files } = rest;
+	const mcp = /** @type {any} */ (rest.mcp);
+	if (hasOnly(mcp, ["server", "tool"])) {
+		facts.push([names.server, code(`${mcp.server}: ${mcp.tool}`)]);
+		delete rest.mcp;
+	}
+	const isFile = (/** @type {any} */ file) =>
+		hasOnly({ realPath: "", ...file, sha256: file?.sha256 ?? "" }, [
+			"path",
+			"realPath",
+			"sha256",
+		]);
+	if (
+		Array.isArray(files) &&
+		files.length <= MOST_FILES &&
+		files.every(isFile)
+	) {
+		for (const { path, realPath, sha256 } of files)
+			facts.push([
+				names.file,
+				[
+					...code(path),
+					...(realPath ? [" → ", ...code(realPath)] : []),
+					el("br", null),
+					sha256 === null
+						? texts.inboxRow.newFile
+						: el("code", { class: "fine quiet" }, sha256),
+				],
+			]);
+		delete rest.files;
+	}
+	takeReason(artifact, rest);
+	return facts;
+}
+
+const MOST_FILES = 20;
+
+/**
+ * The agent's reason stands under the headline.
+ * @param {Artifact} artifact
+ * @param {JsonObject} rest
+ */
+function takeReason(artifact, rest) {
+	const reason = agentReason(artifact);
+	if (reason === null || reason.length > LONGEST_REASON_SHOWN) return;
+	const { options } = rest;
+	if (rest.description === reason) delete rest.description;
+	else if (
+		options !== null &&
+		typeof options === "object" &&
+		!Array.isArray(options)
+	) {
+		const { description: _, ...others } = /** @type {JsonObject} */ (options);
+		if (Object.keys(others).length > 0) rest.options = others;
+		else delete rest.options;
+	}
+}
+
+/**
+ * Whether it is an object of exactly these texts.
+ * @param {any} value
+ * @param {string[]} names
+ */
+function hasOnly(value, names) {
+	return (
+		value !== null &&
+		typeof value === "object" &&
+		Object.keys(value).length === names.length &&
+		names.every((name) => typeof value[name] === "string")
+	);
 }
 
 /**
@@ -117,11 +222,14 @@ async function byKind(artifact, rest, take) {
 			if (!words && command === null) return null;
 			delete rest.kind;
 			if (words) delete rest.argv;
+			const isInBackground = rest.background === true;
+			if (isInBackground) delete rest.background;
 			return commandPart(
 				words,
 				command ?? "",
 				take("directory"),
 				take("program"),
+				isInBackground,
 			);
 		}
 		case "patch": {
@@ -144,9 +252,11 @@ async function byKind(artifact, rest, take) {
 		case "tool": {
 			const tool = take("tool");
 			delete rest.kind;
-			const input = rest.input;
+			const input = rest.input ?? {};
 			delete rest.input;
-			const view = treeView(input ?? {}, texts.tree.label);
+			const asked = await questionCard(input);
+			if (asked) return { ...asked, text: JSON.stringify(payload, null, 2) };
+			const view = treeView(input, texts.tree.label, { isFlat: true });
 			const card = cardOf(view, artifact);
 			if (tool !== null)
 				card.element.prepend(
@@ -159,9 +269,25 @@ async function byKind(artifact, rest, take) {
 				);
 			return { ...card, text: JSON.stringify(payload, null, 2) };
 		}
+		case "question": {
+			const { kind: _, agent: __, directory: ___, ...input } = payload;
+			const asked = await questionCard(input);
+			if (!asked) return null;
+			for (const name of ["kind", ...Object.keys(input)]) delete rest[name];
+			return { ...asked, text: JSON.stringify(payload, null, 2) };
+		}
 		default:
 			return null;
 	}
+}
+
+/** @param {import('../core/types.js').JsonValue} input */
+async function questionCard(input) {
+	const isList =
+		input !== null && typeof input === "object" && "questions" in input;
+	if (!isList) return null;
+	const { questionPart } = await import("./questions.js");
+	return questionPart(/** @type {JsonObject} */ (input));
 }
 
 /**
@@ -191,9 +317,10 @@ function cardOf(view, artifact) {
  * @param {string} command
  * @param {string | null} directory
  * @param {string | null} program
+ * @param {boolean} isInBackground
  * @returns {Part}
  */
-function commandPart(words, command, directory, program) {
+function commandPart(words, command, directory, program, isInBackground) {
 	const where = facts([
 		directory !== null && [
 			texts.request.facts.directory,
@@ -203,10 +330,12 @@ function commandPart(words, command, directory, program) {
 			texts.request.facts.program,
 			el("code", null, markedName(program)),
 		],
+		isInBackground && [texts.inboxRow.runs, texts.inboxRow.background],
 	]);
 	const text = words ? words.map(shellWord).join(" ") : command;
 	const lines = linesView(text, texts.kinds["command.review"], {
 		strict: true,
+		parts: commandParts(text),
 	});
 	lines.element.classList.add("command");
 	if (!text.includes("\n")) lines.element.classList.add("single");

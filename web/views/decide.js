@@ -8,8 +8,9 @@ import { el, fill } from "../ui/dom.js";
 import { icon } from "../ui/icons.js";
 import { marked } from "../ui/marked.js";
 import { busy, button, field } from "../ui/parts.js";
+import { sentenceView } from "../ui/sentence.js";
 import { shellLine } from "../ui/shellwords.js";
-import { artifactOf, headline, kindOf } from "../ui/summary.js";
+import { artifactOf, kindOf } from "../ui/summary.js";
 import { whoAsks } from "../ui/who.js";
 
 /** @typedef {import('../core/types.js').Item} Item */
@@ -151,7 +152,7 @@ function subjectOf(item) {
 		"div",
 		{ class: "dialog-subject" },
 		el("span", null, `${kindOf(artifact).label} · `, whoAsks(item)),
-		artifact && el("code", null, headline(artifact)),
+		artifact && el("span", null, sentenceView(artifact)),
 	);
 }
 

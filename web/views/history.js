@@ -13,7 +13,8 @@ import {
 	page,
 	waiting,
 } from "../ui/parts.js";
-import { headline, kindOf } from "../ui/summary.js";
+import { headline, sentenceView } from "../ui/sentence.js";
+import { kindOf } from "../ui/summary.js";
 import { agentName } from "../ui/who.js";
 
 /** @typedef {import('../core/types.js').HistoryEntry} HistoryEntry */
@@ -45,15 +46,8 @@ function entry(one) {
 				{ class: "entry-main" },
 				el(
 					"span",
-					{
-						class: [
-							"entry-title",
-							"clip",
-							"lines-2",
-							one.artifact && one.artifact.payload.kind !== "plan" && "mono",
-						],
-					},
-					one.artifact ? headline(one.artifact) : texts.kinds.unknown,
+					{ class: "entry-title clip lines-2" },
+					one.artifact ? sentenceView(one.artifact) : texts.kinds.unknown,
 				),
 				el(
 					"span",

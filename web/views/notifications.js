@@ -12,7 +12,7 @@ import { busy, button, errorText, note, waiting } from "../ui/parts.js";
  * @returns {HTMLElement}
  */
 export function notificationSettings(approver) {
-	const place = el("div", null, waiting());
+	const place = el("div", { class: "stack" }, waiting());
 	void show(approver, place);
 	return place;
 }

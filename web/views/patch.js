@@ -162,11 +162,40 @@ export function patchView(text) {
 					texts.patch.unchanged(row.count),
 				);
 			case "line":
-				return unifiedLine(row, digits);
-			case "pair":
-				return el("div", { class: "pair" }, side(row.left), side(row.right));
+				return unifiedLine(row, digits, colours(row.file));
+			case "pair": {
+				const colour = colours(row.file);
+				return el(
+					"div",
+					{ class: "pair" },
+					side(row.left, colour),
+					side(row.right, colour),
+				);
+			}
 		}
 	};
+
+	/** @type {typeof import('../core/syntax.js') | null} */
+	let syntax = null;
+	/** @type {(file: number) => Colour} */
+	const colours = (file) => {
+		const language =
+			file < 0 ? null : syntax?.languageOf(pathOf(diff.files[file]));
+		return language ? (line) => syntax?.tokensOf(line, language) : null;
+	};
+	// After the lines themselves, which do not need it.
+	const loadColours = () =>
+		import("../core/syntax.js").then(
+			(module) => {
+				syntax = module;
+				if (isWanted)
+					rows.refresh((index) =>
+						["line", "pair"].includes(list[index]?.type ?? ""),
+					);
+			},
+			// Without colours it says the same.
+			() => {},
+		);
 
 	const current = el("button", {
 		class: "patch-current",
@@ -216,6 +245,7 @@ export function patchView(text) {
 	};
 	const start = () => {
 		arrange();
+		void loadColours();
 		if (beginning === text) return showHead();
 		fill(head, el("div", { class: "patch-head" }, texts.loading));
 		// After the first screen has been painted.
@@ -440,33 +470,63 @@ function fileList(files, reveal) {
 }
 
 /**
+ * The tokens of a line, if its language is known.
+ * @typedef {((line: string) => import('../core/syntax.js').Token[] | undefined) | null} Colour
+ */
+
+/**
  * A line is one element, with its numbers and its sign as attributes: hundreds of them are laid out
  * while somebody scrolls.
  * @param {Extract<Row, { type: 'line' }>} row
  * @param {number} digits
+ * @param {Colour} colour
  */
-function unifiedLine(row, digits) {
+function unifiedLine(row, digits, colour) {
 	const [old, now] = [row.old ?? "", row.new ?? ""].map((number) =>
 		String(number).padStart(digits),
 	);
-	return line(row.cell, {
+	return line(row.cell, colour, {
 		"data-n": row.cell.kind === "remove" ? old : now,
 		"data-both": `${old} ${now}`,
 	});
 }
 
-/** @param {Cell | null} cell */
-function side(cell) {
+/**
+ * @param {Cell | null} cell
+ * @param {Colour} colour
+ */
+function side(cell, colour) {
 	return cell
-		? line(cell, { "data-n": cell.from === 0 ? cell.number : "" })
+		? line(cell, colour, { "data-n": cell.from === 0 ? cell.number : "" })
 		: el("div", { class: "line void" });
 }
 
 /**
+ * The text from one place to another, its tokens in their colours.
+ * @param {import('../core/syntax.js').Token[]} tokens
+ * @param {number} from
+ * @param {number} to
+ */
+function stretch(tokens, from, to) {
+	/** @type {import('../ui/dom.js').Child[]} */
+	const found = [];
+	let at = 0;
+	for (const { kind, text } of tokens) {
+		const part = text.slice(Math.max(from - at, 0), Math.max(to - at, 0));
+		at += text.length;
+		if (part === "") continue;
+		if (kind === null) found.push(...marked(part));
+		else found.push(el("span", { class: `token-${kind}` }, marked(part)));
+	}
+	return found;
+}
+
+/**
  * @param {Cell} cell
+ * @param {Colour} colour
  * @param {Record<string, unknown>} numbers
  */
-function line(cell, numbers) {
+function line(cell, colour, numbers) {
 	const spoken =
 		cell.kind === "add"
 			? texts.patch.lineAdded
@@ -475,17 +535,18 @@ function line(cell, numbers) {
 				: "";
 	const changed =
 		cell.changed && cell.changed[1] > cell.changed[0] ? cell.changed : null;
+	const isWhole = cell.text.length === cell.length;
+	const tokens = (isWhole ? colour?.(cell.text) : undefined) ?? [
+		{ kind: null, text: cell.text },
+	];
+	const { length } = cell.text;
 	const content = changed
 		? [
-				marked(cell.text.slice(0, changed[0])),
-				el(
-					"span",
-					{ class: "word" },
-					marked(cell.text.slice(changed[0], changed[1])),
-				),
-				marked(cell.text.slice(changed[1])),
-			].flat()
-		: marked(cell.text);
+				...stretch(tokens, 0, changed[0]),
+				el("span", { class: "word" }, stretch(tokens, changed[0], changed[1])),
+				...stretch(tokens, changed[1], length),
+			]
+		: stretch(tokens, 0, length);
 	return el(
 		"div",
 		{ class: `line ${cell.kind}`, ...numbers },

@@ -92,12 +92,15 @@ function* arrangingFile(file, index, arrangement) {
 	let next = 1;
 	for (let at = 0; at < file.hunks.length; at += 1) {
 		const hunk = file.hunks[at];
-		rows.push({
-			type: "place",
-			file: index,
-			skipped: Math.max(hunk.oldStart - next, 0),
-			section: hunk.section,
-		});
+		const skipped = Math.max(hunk.oldStart - next, 0);
+		// Nothing to say of the place is no row.
+		if (skipped > 0 || hunk.section !== "")
+			rows.push({
+				type: "place",
+				file: index,
+				skipped,
+				section: hunk.section,
+			});
 		yield* pushHunk(rows, index, `${index}:${at}`, hunk.lines, arrangement);
 		if (hunk.isBroken) rows.push({ type: "note", file: index, note: "broken" });
 		next = hunk.lines.reduce(

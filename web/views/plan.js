@@ -4,6 +4,7 @@
 import { parseMarkdown } from "../core/markdown.js";
 import { texts } from "../texts.js";
 import { el, fill } from "../ui/dom.js";
+import { icon } from "../ui/icons.js";
 import { linesView } from "../ui/lines.js";
 import { marked, markedName } from "../ui/marked.js";
 import { segments } from "../ui/parts.js";
@@ -30,6 +31,8 @@ function inline(node) {
 			return [el("strong", null, node.children.flatMap(inline))];
 		case "emphasis":
 			return [el("em", null, node.children.flatMap(inline))];
+		case "struck":
+			return [el("s", null, node.children.flatMap(inline))];
 		case "link":
 			return [
 				...marked(node.text),
@@ -67,11 +70,61 @@ function render(block) {
 			return el("hr", null);
 		case "list": {
 			const items = block.items.map((item, at) =>
-				el("li", { value: block.numbers[at] }, item.map(render)),
+				el(
+					"li",
+					{
+						value: block.numbers[at],
+						class: typeof block.tasks?.[at] === "boolean" ? "task" : undefined,
+					},
+					taskBox(block.tasks?.[at] ?? null),
+					item.map(render),
+				),
 			);
 			return el(block.isOrdered ? "ol" : "ul", null, items);
 		}
+		case "table": {
+			const cells = (
+				/** @type {'th' | 'td'} */ tag,
+				/** @type {Inline[][]} */ row,
+			) =>
+				row.map((cell, at) =>
+					el(
+						tag,
+						{ class: block.aligns[at] ?? undefined },
+						cell.flatMap(inline),
+					),
+				);
+			return el(
+				"table",
+				null,
+				el("thead", null, el("tr", null, cells("th", block.head))),
+				el(
+					"tbody",
+					null,
+					block.rows.map((row) => el("tr", null, cells("td", row))),
+				),
+			);
+		}
 	}
+}
+
+/**
+ * It is the text's, and cannot be changed here.
+ * @param {boolean | null} isDone
+ */
+function taskBox(isDone) {
+	return (
+		isDone !== null &&
+		el(
+			"span",
+			{
+				class: ["task-box", isDone && "done"],
+				role: "img",
+				"aria-label": texts.tasks[isDone ? "done" : "open"],
+			},
+			isDone && icon("check", "small"),
+		)
+	);
 }
 
 /** @param {string} text */

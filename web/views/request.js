@@ -1,30 +1,26 @@
 // One request, complete, and the decision about it.
 
 import { Problem } from "../core/problem.js";
-import { problemText } from "../texts/problems.js";
 import { texts } from "../texts.js";
 import { announce, toast } from "../ui/announce.js";
-import { dateTime, timeLeft } from "../ui/clock.js";
 import { closeDialogs, isDialogOpen } from "../ui/dialog.js";
 import { el, fill } from "../ui/dom.js";
 import { finder } from "../ui/finder.js";
 import { icon } from "../ui/icons.js";
-import { markedName } from "../ui/marked.js";
 import {
 	copyButton,
 	emptyPage,
 	facts,
 	iconButton,
 	linkButton,
-	note,
 	waiting,
 } from "../ui/parts.js";
 import { saveFile } from "../ui/save.js";
-import { artifactOf, kindOf } from "../ui/summary.js";
-import { whoAsks } from "../ui/who.js";
+import { artifactOf, byUrgency, kindOf } from "../ui/summary.js";
 import { contentView } from "./content.js";
 import { decisionBar } from "./decide.js";
 import { decisionFacts, outcomeBar } from "./outcome.js";
+import { itemFacts, requestHead, unopened } from "./requestbody.js";
 import { strangeDevices, warnings } from "./warnings.js";
 
 /** @typedef {import('../core/types.js').Item} Item */
@@ -63,9 +59,11 @@ export async function view({ approver, args, go }) {
 	const findButton = iconButton(texts.request.find, "search", find.open);
 
 	const neighbour = (/** @type {number} */ step) => {
-		const waits = approver.inbox.value.items.filter(
-			(item) => item.state === "pending" || item.requestId === requestId,
-		);
+		const waits = approver.inbox.value.items
+			.filter(
+				(item) => item.state === "pending" || item.requestId === requestId,
+			)
+			.sort(byUrgency);
 		const at = waits.findIndex((item) => item.requestId === requestId);
 		const other = at >= 0 ? waits[at + step] : waits[0];
 		return other ? `#/request/${encodeURIComponent(other.requestId)}` : null;
@@ -79,14 +77,7 @@ export async function view({ approver, args, go }) {
 				fill(element, approver.inbox.value.isLoaded ? gone() : waiting());
 			return;
 		}
-		fill(
-			details,
-			facts([
-				...itemFacts(item),
-				...artifactFacts(artifactOf(item)),
-				...decisionFacts(item.decision),
-			]),
-		);
+		showDetails(item);
 		if (!shown || shown.content !== item.content) open(item);
 		if (
 			shown &&
@@ -98,6 +89,16 @@ export async function view({ approver, args, go }) {
 		shown = item;
 		showSide(item);
 	};
+
+	const showDetails = (/** @type {Item} */ item) =>
+		fill(
+			details,
+			facts([
+				...(content?.facts ?? []),
+				...itemFacts(item, artifactOf(item)),
+				...decisionFacts(item.decision),
+			]),
+		);
 
 	const open = (/** @type {Item} */ item) => {
 		const artifact = artifactOf(item);
@@ -114,7 +115,12 @@ export async function view({ approver, args, go }) {
 			fill(element, find.element, side);
 		for (const child of [...element.children])
 			if (child !== find.element && child !== side) child.remove();
-		find.element.before(head(item, artifact));
+		find.element.before(
+			requestHead(item, artifact, {
+				back: backLink(),
+				controls: [findButton],
+			}),
+		);
 		// It came after the view: the focus waits for it.
 		if (isLate) element.querySelector("h1")?.focus({ preventScroll: true });
 		if (artifact) showArtifact(artifact, item);
@@ -137,13 +143,14 @@ export async function view({ approver, args, go }) {
 		const made = await contentView(artifact);
 		if (mine !== turn) return made.dispose();
 		content = made;
+		showDetails(shown ?? item);
 		element.classList.toggle("roomy", made.wide);
 		findButton.hidden = made.searchable === null;
 		side.before(
 			made.element,
 			el(
 				"details",
-				{ class: "card details", open: true },
+				{ class: "card details" },
 				el("summary", null, texts.request.details),
 				el(
 					"div",
@@ -237,48 +244,15 @@ export async function view({ approver, args, go }) {
 			content?.dispose();
 		},
 	};
+}
 
-	/**
-	 * @param {Item} item
-	 * @param {Artifact | null} artifact
-	 */
-	function head(item, artifact) {
-		const kind = kindOf(artifact);
-		return el(
-			"header",
-			{ class: "request-head" },
-			el(
-				"a",
-				{ class: "back", href: "#/inbox" },
-				icon("back", "small"),
-				texts.inbox.title,
-			),
-			el(
-				"div",
-				{ class: "row" },
-				el("span", { class: ["sign", !artifact && "warn"] }, icon(kind.icon)),
-				el(
-					"div",
-					{ class: "entry-main" },
-					el("h1", { tabindex: "-1" }, kind.label),
-					el(
-						"p",
-						{ class: "entry-line" },
-						el("span", null, whoAsks(item)),
-						artifact && el("span", null, markedName(artifact.repository)),
-					),
-				),
-				findButton,
-				item.state === "pending" &&
-					el(
-						"span",
-						{ class: "chip clock" },
-						icon("clock", "small"),
-						timeLeft(item.expiresAt),
-					),
-			),
-		);
-	}
+function backLink() {
+	return el(
+		"a",
+		{ class: "back", href: "#/inbox" },
+		icon("back", "small"),
+		texts.inbox.title,
+	);
 }
 
 /**
@@ -350,73 +324,4 @@ function gone() {
 		text,
 		linkButton(action, "#/inbox", "primary"),
 	);
-}
-
-/** @param {Item} item */
-function unopened(item) {
-	if (item.state !== "pending") return note("info", texts.request.neverOpened);
-	const problem = item.content.opened ? null : item.content.problem;
-	return note(
-		"bad",
-		el("strong", null, texts.request.unopened),
-		problem && el("p", null, problemText(problem)),
-		el(
-			"p",
-			null,
-			item.artifactHash === null
-				? texts.request.notRejectable
-				: texts.request.unopenedText,
-		),
-		problem?.code === "notPaired" &&
-			el("p", null, el("a", { href: "#/pair" }, texts.request.pairHint)),
-	);
-}
-
-/**
- * @param {Item} item
- * @returns {[string, import('../ui/dom.js').Child | import('../ui/dom.js').Child[]][]}
- */
-function itemFacts(item) {
-	const { facts: names } = texts.request;
-	return [
-		[names.who, el("span", null, whoAsks(item))],
-		...(item.expiresAt
-			? [
-					/** @type {[string, string]} */ ([
-						names.ends,
-						dateTime(item.expiresAt),
-					]),
-				]
-			: []),
-		[names.id, el("code", null, markedName(item.requestId))],
-		...(item.artifactHash
-			? [
-					/** @type {[string, HTMLElement]} */ ([
-						names.hash,
-						el("code", null, item.artifactHash),
-					]),
-				]
-			: []),
-	];
-}
-
-/**
- * @param {Artifact | null} artifact
- * @returns {([string, import('../ui/dom.js').Child | import('../ui/dom.js').Child[]] | false)[]}
- */
-function artifactFacts(artifact) {
-	if (!artifact) return [];
-	const { facts: names } = texts.request;
-	return [
-		[names.repo, el("span", null, markedName(artifact.repository))],
-		artifact.baseRevision !== null && [
-			names.revision,
-			el("code", null, markedName(artifact.baseRevision)),
-		],
-		artifact.sessionId !== null && [
-			names.session,
-			el("code", null, markedName(artifact.sessionId)),
-		],
-		[names.asked, dateTime(artifact.createdAt)],
-	];
 }

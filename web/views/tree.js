@@ -25,12 +25,16 @@ import { Rows } from "../ui/rows.js";
 
 const STEP_PX = 18;
 
+/** A value up to here is shown in one row, whatever is in it. */
+const SHORT_CHARS = 80;
+
 /**
  * @param {JsonValue} value
  * @param {Set<object>} closed
+ * @param {boolean} isFlat the members of an object are rows, without the object around them
  * @returns {Row[]}
  */
-function treeRows(value, closed) {
+function treeRows(value, closed, isFlat) {
 	/** @type {Row[]} */
 	const rows = [];
 	/** @type {(name: string | null, value: JsonValue, depth: number) => void} */
@@ -52,6 +56,18 @@ function treeRows(value, closed) {
 			: Object.entries(node);
 		const [open, close] = Array.isArray(node) ? ["[", "]"] : ["{", "}"];
 		const isClosed = closed.has(node);
+		const short = isFlat ? shortText(node) : null;
+		if (short !== null) {
+			rows.push({
+				depth,
+				name,
+				kind: "word",
+				text: short,
+				length: 0,
+				node: null,
+			});
+			return;
+		}
 		const size = Array.isArray(node)
 			? texts.tree.items(members.length)
 			: texts.tree.members(members.length);
@@ -81,8 +97,43 @@ function treeRows(value, closed) {
 		});
 	};
 	// At most 64 levels: deeper ones are refused before they get here.
-	visit(null, value, 0);
+	if (isFlat && isObject(value))
+		for (const [name, member] of Object.entries(value)) visit(name, member, 0);
+	else visit(null, value, 0);
 	return rows;
+}
+
+/**
+ * @param {JsonValue} value
+ * @returns {value is import('../core/types.js').JsonObject}
+ */
+function isObject(value) {
+	return value !== null && typeof value === "object" && !Array.isArray(value);
+}
+
+/**
+ * How many characters are left of a budget behind a value; it ends early, since values may be large.
+ * @param {JsonValue} value
+ * @param {number} budget
+ * @returns {number}
+ */
+function leftOf(value, budget) {
+	if (budget < 0) return budget;
+	if (value === null || typeof value !== "object")
+		return budget - String(value).length;
+	let left = budget - 2;
+	for (const [name, member] of Object.entries(value)) {
+		left = leftOf(member, left - (Array.isArray(value) ? 1 : name.length));
+		if (left < 0) break;
+	}
+	return left;
+}
+
+/** @param {JsonValue} node */
+function shortText(node) {
+	if (leftOf(node, SHORT_CHARS) < 0) return null;
+	const text = JSON.stringify(node);
+	return text.length <= SHORT_CHARS ? text : null;
 }
 
 /**
@@ -114,16 +165,22 @@ function pushText(rows, depth, name, text) {
 /**
  * @param {JsonValue} value
  * @param {string} label
+ * @param {{ isFlat?: boolean }} [options] flat: a row for each member, and nested ones folded
  */
-export function treeView(value, label) {
+export function treeView(value, label, options) {
+	const isFlat = options?.isFlat ?? false;
 	const rows = new Rows(label);
 	rows.element.classList.add("tree");
+	if (isFlat) rows.element.classList.add("flat");
 	/** @type {Set<object>} */
 	const closed = new Set();
+	if (isFlat && isObject(value))
+		for (const member of Object.values(value))
+			if (member !== null && typeof member === "object") closed.add(member);
 	/** @type {Row[]} */
 	let list = [];
 	const start = () => {
-		list = treeRows(value, closed);
+		list = treeRows(value, closed, isFlat);
 		rows.show({
 			count: list.length,
 			render: (index) => renderRow(list[index], index),

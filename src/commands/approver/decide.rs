@@ -207,7 +207,7 @@ async fn decide(args: &DecisionOptions, choice: ApproverChoice) -> anyhow::Resul
         Verdict::Reject => screen.paint(Colour::Red, "rejected"),
     };
     let what = match &item.content {
-        Ok(opened) => visible(&headline(opened.artifact())),
+        Ok(opened) => headline(opened.artifact()),
         Err(_) => "a request that could not be opened".to_owned(),
     };
     screen.remark(&format!("{word}: {what}"));

@@ -50,14 +50,14 @@ pub async fn run(args: InboxArgs) -> anyhow::Result<ExitAction> {
         return watch(&approver, args.options.json).await;
     }
     let (now, colour) = (approver.now(), output_has_colour());
-    let (mut list, mut ids, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut list, mut lines) = (Vec::new(), Vec::new());
     approver
         .inbox(|item| {
             if args.options.json {
                 list.push(request_json(&item));
             } else {
-                lines.push(summary(&item, now, colour));
-                ids.push(item.request_id.to_string());
+                let id = item.request_id.to_string();
+                lines.push((item.expires_at, id, summary(&item, now, colour)));
             }
         })
         .await?;
@@ -69,7 +69,10 @@ pub async fn run(args: InboxArgs) -> anyhow::Result<ExitAction> {
         TerminalScreen::new(false).say(NOTHING_WAITING);
         return Ok(ExitAction::DONE);
     }
-    for (id, line) in ids.iter().zip(&lines) {
+    // The one that expires next comes first.
+    lines.sort_by_key(|(expires_at, ..)| (expires_at.is_none(), *expires_at));
+    let ids: Vec<_> = lines.iter().map(|(_, id, _)| id.clone()).collect();
+    for (_, id, line) in &lines {
         print_line(&listed(short_id(id, &ids), line, colour))?;
     }
     TerminalScreen::new(false)

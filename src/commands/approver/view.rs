@@ -4,17 +4,16 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use countersign::client::approver::{InboxRequest, StrangeDevice, requested_actions};
+use countersign::agent::Agent;
+use countersign::client::approver::{InboxRequest, StrangeDevice, agent_reason, requested_actions};
 use countersign::client::visible;
 use countersign::e2e::{DEVICES, OUTCOME, PlainArtifact, REPOSITORY};
 use countersign::protocol::timestamp::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::payload::{formatted, members_of, render_payload, shell_line, warnings, words};
+use super::payload::{formatted, members_of, render_payload, shell_line, warnings};
 use crate::commands::terminal::{Colour, minutes, paint};
 
-/// Of a command in a list.
-const SUMMARY_CHARS: usize = 100;
 const SALT: &str = "countersign.salt";
 /// 16 bytes in base64url.
 const SALT_CHARS: usize = 22;
@@ -57,18 +56,30 @@ pub fn listed(id: &str, summary: &str, colour: bool) -> String {
     format!("{id}  {summary}")
 }
 
-/// Two lines of a list, after the id.
+/// Two lines of a list, after the id: what it would do, then where it comes from.
 pub fn summary(item: &InboxRequest, now: Timestamp, colour: bool) -> String {
     let what = match &item.content {
-        Ok(opened) => clip(&headline(opened.artifact())),
+        Ok(opened) => paint(colour, Colour::Bold, &headline(opened.artifact())),
         Err(problem) => {
             let problem = format!("can't be approved: {problem}");
             paint(colour, Colour::Yellow, &problem)
         }
     };
+    let agent = item.content.as_ref().ok();
+    let agent = agent.and_then(|opened| agent_title(opened.artifact()));
+    let agent = agent
+        .map(|title| format!("{title} on "))
+        .unwrap_or_default();
     let kind = visible(item.artifact_type.as_deref().unwrap_or("unknown"));
     let time = time_left(item, now);
-    format!("{kind}  {}  {time}\n    {what}", who(item))
+    format!("{what}\n    {kind}  {agent}{}  {time}", who(item))
+}
+
+/// The agent that a request names, if it is a known one.
+fn agent_title(artifact: &PlainArtifact) -> Option<&'static str> {
+    let members = members_of(artifact);
+    let agent: Agent = members["payload"]["agent"].as_str()?.parse().ok()?;
+    Some(agent.title())
 }
 
 fn time_left(item: &InboxRequest, now: Timestamp) -> String {
@@ -92,51 +103,28 @@ fn who(item: &InboxRequest) -> String {
     format!("{id}{label}{doubt}")
 }
 
-fn clip(text: &str) -> String {
-    let line = visible(text);
-    match line.char_indices().nth(SUMMARY_CHARS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
-}
-
-/// One line that says what it is about.
+/// A sentence that says what it would do.
 pub fn headline(artifact: &PlainArtifact) -> String {
     let members = members_of(artifact);
-    let payload = &members["payload"];
-    let text = |name: &str| payload[name].as_str();
-    let first = |text: &str| {
-        let mut lines = text.lines().map(str::trim);
-        lines
-            .find(|line| !line.is_empty())
-            .unwrap_or_default()
-            .to_owned()
-    };
-    match text("kind") {
-        Some("command") => match (words(payload), text("command")) {
-            (Some(words), None) => shell_line(&words),
-            (None, Some(command)) => first(command),
-            _ => payload.to_string(),
-        },
-        Some("patch") if payload["files"].is_array() => {
-            let files = payload["files"].as_array().into_iter().flatten();
-            let paths = files.map(|file| file["path"].as_str().unwrap_or("?"));
-            format!("patch of {}", paths.collect::<Vec<_>>().join(", "))
-        }
-        Some("patch") => {
-            let files = text("patch").unwrap_or_default().lines();
-            let files = files.filter_map(|line| line.strip_prefix("+++ "));
-            format!("patch of {}", files.collect::<Vec<_>>().join(", "))
-        }
-        Some("plan") => first(text("title").or(text("text")).unwrap_or_default()),
-        Some("tool") => format!("tool {}", text("tool").unwrap_or_default()),
-        _ => payload.to_string(),
-    }
+    let kind = members["artifactType"].as_str().unwrap_or_default();
+    let payload = members["payload"].as_object().cloned();
+    let payload = payload.unwrap_or_default();
+    countersign::client::approver::headline(kind, &payload, shell_line)
 }
 
 /// A whole item.
 pub fn render(item: &InboxRequest, now: Timestamp, colour: bool) -> String {
     let mut text = String::new();
+    if let Ok(opened) = &item.content {
+        let artifact = opened.artifact();
+        let _never = writeln!(text, "{}", paint(colour, Colour::Bold, &headline(artifact)));
+        let members = members_of(artifact);
+        let reason = members["payload"].as_object().and_then(agent_reason);
+        if let Some(reason) = reason {
+            let _never = writeln!(text, "The agent says: “{}”", visible(reason));
+        }
+        text.push('\n');
+    }
     let mut line = |name: &str, value: &str| {
         let name = paint(colour, Colour::Dim, &format!("{name:<10}"));
         let _never = writeln!(text, "{name} {value}");

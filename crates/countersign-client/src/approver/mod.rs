@@ -1,8 +1,11 @@
 //! The approver at a terminal: it joins, pairs, reads requests, and signs decisions. Claims of the
 //! gateway are shown as such, or not believed.
 
+mod changed_files;
 mod decide;
 mod devices;
+mod headline;
+mod headline_text;
 mod inbox;
 mod introductions;
 mod join;
@@ -12,9 +15,11 @@ mod pairing;
 mod prompt;
 mod requested_action;
 mod role;
+mod tool_headline;
 
 pub use self::decide::{AcceptedDecision, ApproverChoice, DeliveryConfirmation};
 pub use self::devices::{DeviceStanding, KnownDevices, ListedDevice};
+pub use self::headline::{agent_reason, headline};
 pub use self::inbox::{InboxRequest, StrangeDevice};
 pub use self::introductions::Introducer;
 pub use self::join::{EnrolmentProgress, InvitationLink, JoinOutcome, join};
