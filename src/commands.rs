@@ -13,9 +13,9 @@ mod guard;
 mod hook;
 mod install;
 mod mcp;
-mod output;
+pub mod output;
 mod signals;
-mod terminal;
+pub mod terminal;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
