@@ -49,16 +49,22 @@ pub fn write(data_dir: &DataDir, gateway: &GatewayProfile) -> anyhow::Result<Dem
 
 /// False if there is an enforcer that is not the demo's.
 fn put(profile: &mut Profile, gateway: &GatewayProfile) -> anyhow::Result<bool> {
-    let gateway = gateway.clone();
     match &mut profile.enforcer {
         Some(other) if other.id != ENFORCER => return Ok(false),
         // From an earlier run on the same data: its pairings go on.
-        Some(own) if own.gateway.tenant == gateway.tenant => own.gateway = gateway,
+        Some(own) if own.gateway.tenant == gateway.tenant => own.gateway = gateway.clone(),
         slot => {
             let keys = EnforcerKeys::generate(&mut random)?;
             let id = EnforcerId::parse(ENFORCER).ok_or(ProfileError::Name)?;
-            *slot = Some(EnforcerProfile::new(&id, &keys, gateway));
+            *slot = Some(EnforcerProfile::new(&id, &keys, gateway.clone()));
         }
+    }
+    // A person who joined in this terminal follows to the new address.
+    if let Some(approver) = &mut profile.approver
+        && approver.gateway.tenant == gateway.tenant
+    {
+        approver.gateway.urls.clone_from(&gateway.urls);
+        approver.gateway.ca.clone_from(&gateway.ca);
     }
     Ok(true)
 }

@@ -1,10 +1,12 @@
 //! The first five minutes of the README in a browser: the link that `countersign dev` prints, and
 //! the one that the first request prints.
 
+use super::PATIENCE;
 use super::chromium::Chromium;
 use super::page::Page;
 use super::stage::Terminal;
 use crate::support::process::{Process, Signal, countersign, signal};
+use crate::support::until;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_five_minutes_of_the_readme_in_a_browser() {
@@ -69,8 +71,12 @@ async fn the_first_five_minutes_of_the_readme_in_a_browser() {
     page.open(device.trim()).await;
     page.press("Yes, add it").await;
     terminal.end().await.expect(0);
-    let mut agent = Terminal::open(&config, "default", command);
-    agent.says("waiting").await;
+    let agent = Terminal::open(&config, "default", command);
+    let inbox = async || {
+        let inbox = Terminal::open(&config, "default", "countersign inbox");
+        inbox.end().await.expect(0).out.contains("echo hello")
+    };
+    until("the request is there", PATIENCE, inbox).await;
     let mut approve = Terminal::open(&config, "default", "countersign approve");
     approve.types("yes\n").await;
     approve.end().await.expect(0);

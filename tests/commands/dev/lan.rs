@@ -129,17 +129,17 @@ async fn the_enforcer_trusts_the_authority_and_its_link_is_for_the_phone() {
     );
     let said = directory.path().join("said");
     let stderr = std::fs::File::create(&said).unwrap();
-    let mut agent = with(&["run", "--", "true"]).stderr(stderr).spawn().unwrap();
+    let mut enforcer = with(&["pair"]).stderr(stderr).spawn().unwrap();
     loop {
         let said = std::fs::read_to_string(&said).unwrap();
         if said.contains("https://127.77.1.2:9443/#/pair/") {
             break;
         }
-        assert!(agent.try_wait().unwrap().is_none(), "{said}");
+        assert!(enforcer.try_wait().unwrap().is_none(), "{said}");
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    agent.kill().unwrap();
-    agent.wait().unwrap();
+    enforcer.kill().unwrap();
+    enforcer.wait().unwrap();
     drop(dev);
     // Without --lan the profile leads to this machine again, under the same key.
     let profile = directory.path().join("config/countersign/default.toml");

@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::parties;
 use crate::support::process::{Process, countersign};
 use crate::support::{
-    Answer, Approver, Enforcer, compact, full, hash_of, now, open, request_id, sealed, signed,
-    signing_key,
+    Answer, Approver, Enforcer, compact, envelope, full, hash_of, now, open, request_id, sealed,
+    signed, signing_key,
 };
 
 fn start(arguments: &[&str]) -> (Process, Value, tempfile::TempDir) {
@@ -29,7 +29,8 @@ fn rows() -> Vec<(String, String)> {
     let (_, section) = guide.split_once("\n## Refused in production\n").unwrap();
     let (section, _) = section.split_once("\n## ").unwrap();
     let cells = section.lines().filter_map(|line| {
-        let mut cells = line.strip_prefix("| ")?.split(" | ");
+        let line = line.strip_prefix("| ")?.strip_suffix(" |")?;
+        let mut cells = line.split(" | ");
         Some((cells.next()?.to_owned(), cells.nth(1)?.to_owned()))
     });
     cells.skip(1).collect()
@@ -51,8 +52,8 @@ async fn prompt(enforcer: &Enforcer, approver: &Approver) -> Answer {
     });
     prompt["promptHash"] = json!(hash_of(&prompt.to_string(), "promptHash"));
     let sender = json!({ "approverId": approver.id });
-    let body = crate::support::envelope("prompt.submit", &id, sender, prompt);
-    approver.client.post("/v1/prompts", &body).await
+    let prompt = envelope("prompt.send", &id, sender, prompt);
+    approver.client.post("/v1/prompt", &prompt).await
 }
 
 /// What the table says about each row, tried one after the other.
