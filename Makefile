@@ -28,6 +28,11 @@ dev: ## Run a gateway with its own database; ARGS="--nodes 2" and the like are p
 	@scripts/install cargo cc $(if $(findstring --database-url,$(ARGS)),,postgresql) --wanted curl openssl
 	$(CARGO) run --locked -- dev $(ARGS)
 
+.PHONY: install
+install: ## Build the program as a release, and put it into cargo's directory of programs.
+	@scripts/install cargo cc
+	$(CARGO) install --path . --locked --force $(ARGS)
+
 .PHONY: test
 test: ## Run the tests: the page, units, nodes on a private PostgreSQL, browsers.
 	@scripts/install cargo cc

@@ -131,7 +131,13 @@ async fn listen_for_scrapes(config: &Config) -> Result<Option<TcpListener>, AppE
     let Some(address) = config.telemetry.metrics_address()? else {
         return Ok(None);
     };
-    let listener = TcpListener::bind(address).await;
+    let mut listener = TcpListener::bind(address).await;
+    if let Err(error) = &listener
+        && error.kind() == std::io::ErrorKind::AddrInUse
+        && config.telemetry.takes_other_port
+    {
+        listener = TcpListener::bind((address.ip(), 0)).await;
+    }
     listener
         .map(Some)
         .map_err(|error| AppError::Metrics { address, error })

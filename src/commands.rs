@@ -16,10 +16,10 @@ mod hook;
 mod install;
 mod mcp;
 mod next_steps;
-mod output;
+pub mod output;
 mod short_id;
 mod signals;
-mod terminal;
+pub mod terminal;
 
 use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;

@@ -330,3 +330,49 @@ fn pictures_are_small_and_shown_somewhere() {
         assert!(documents.iter().any(shows), "{name}");
     }
 }
+
+/// Every `countersign` command of the guides for one server exists, with its options.
+#[test]
+fn the_commands_of_the_guide_for_one_server_exist() {
+    let mut commands = 0;
+    for block in Document::read("docs/one-server.md").blocks("console") {
+        for line in block.lines().filter(|line| !line.contains("alias")) {
+            let line = line.split(" # ").next().unwrap();
+            let Some((_, rest)) = line.split_once("countersign ") else {
+                continue;
+            };
+            let words: Vec<_> = rest.split_whitespace().collect();
+            let words = words.split(|word| *word == "--").next().unwrap();
+            // A path or a name of something else.
+            let named = words
+                .iter()
+                .take_while(|word| word.bytes().all(|b| b.is_ascii_lowercase()));
+            let named: Vec<_> = named.copied().collect();
+            let Some(first) = named.first() else {
+                continue;
+            };
+            if line.contains("systemctl") || line.contains("psql") || line.contains("pg_dump") {
+                continue;
+            }
+            let help = |path: &[&str]| {
+                let output = countersign().args(path).arg("--help").output().unwrap();
+                (
+                    output.status.success(),
+                    String::from_utf8_lossy(&output.stdout).into_owned(),
+                )
+            };
+            let (ok, text) = help(&[first]);
+            assert!(ok, "{line}");
+            // Of the subcommand, where there is one.
+            let inner = named.get(1).map(|second| help(&[first, second]));
+            let text = inner
+                .filter(|(ok, _)| *ok)
+                .map_or(text.clone(), |(_, inner)| inner + &text);
+            for option in words.iter().filter(|word| word.starts_with("--")) {
+                assert!(text.contains(option), "{line}: {option}");
+            }
+            commands += 1;
+        }
+    }
+    assert!(commands >= 8, "{commands}");
+}

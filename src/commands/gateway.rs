@@ -2,6 +2,8 @@
 
 mod administer;
 mod check;
+#[cfg(feature = "dev")]
+mod dev;
 mod device;
 mod health;
 mod invite;
@@ -10,8 +12,6 @@ mod page;
 mod serve;
 mod token;
 
-#[cfg(feature = "dev")]
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
@@ -21,6 +21,8 @@ use countersign::store::database::schema;
 use countersign::telemetry;
 
 use self::administer::{CredentialCommand, TenantCommand, administration, credential, tenant};
+#[cfg(feature = "dev")]
+use self::dev::DevArgs;
 use self::device::{DeviceCommand, device};
 use self::invite::{InviteArgs, invite};
 use self::key::{KeyCommand, key};
@@ -28,10 +30,6 @@ use self::page::PageArgs;
 use self::serve::{ServeArgs, serve};
 use self::token::{TokenCommand, token};
 use crate::commands::output::print_line;
-#[cfg(feature = "dev")]
-use crate::commands::signals;
-#[cfg(feature = "dev")]
-use crate::dev::{self, DevOptions};
 
 /// Options of every command of the gateway.
 #[derive(Args)]
@@ -102,27 +100,6 @@ pub struct AdminArgs<C: Subcommand> {
     command: C,
 }
 
-#[cfg(feature = "dev")]
-#[derive(Args)]
-pub struct DevArgs {
-    /// The address of the first node; the others use the ports after it. A port alone means
-    /// 127.0.0.1, port 0 free ports.
-    #[arg(long, value_name = "ADDRESS:PORT", value_parser = serve::parse_listen, default_value = "127.0.0.1:8080")]
-    listen: SocketAddr,
-    /// How many nodes to run, each in its own process.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=64))]
-    nodes: u16,
-    /// Where to keep PostgreSQL's data and the demo credentials.
-    #[arg(long, conflicts_with = "ephemeral")]
-    data_dir: Option<PathBuf>,
-    /// Keep the data in a temporary directory and delete it at the end.
-    #[arg(long)]
-    ephemeral: bool,
-    /// Write addresses and keys to this JSON file once every node is ready.
-    #[arg(long)]
-    ready_file: Option<PathBuf>,
-}
-
 pub async fn run(options: GatewayOptions, command: GatewayCommand) -> anyhow::Result<()> {
     if let GatewayCommand::Page(args) = &command {
         return page::run(args).await;
@@ -143,7 +120,14 @@ pub async fn run(options: GatewayOptions, command: GatewayCommand) -> anyhow::Re
         }
         (loaded, _) => loaded.context("configuration")?,
     };
-    telemetry::start(&config.log);
+    // `dev` has a log file.
+    #[cfg(feature = "dev")]
+    let has_log_file = matches!(command, GatewayCommand::Dev(_));
+    #[cfg(not(feature = "dev"))]
+    let has_log_file = false;
+    if !has_log_file {
+        telemetry::start(&config.log);
+    }
     match command {
         GatewayCommand::Page(_) => Ok(()),
         GatewayCommand::Serve(args) => Box::pin(serve(config, args)).await,
@@ -156,21 +140,7 @@ pub async fn run(options: GatewayOptions, command: GatewayCommand) -> anyhow::Re
         GatewayCommand::Health { address } => print_line(&health::ask(&config, address).await?),
         #[cfg(feature = "dev")]
         GatewayCommand::Dev(args) => {
-            let options = DevOptions {
-                listen: args.listen,
-                nodes: args.nodes,
-                data_dir: args.data_dir,
-                ephemeral: args.ephemeral,
-                ready_file: args.ready_file,
-                config_file,
-                database_url,
-            };
-            anyhow::ensure!(
-                options.listen.ip().is_loopback(),
-                "dev serves plain HTTP, on loopback only: use --listen 127.0.0.1:{}",
-                options.listen.port()
-            );
-            dev::run(options, config, signals::stop_signals()?).await
+            Box::pin(dev::run(args, config, config_file, database_url)).await
         }
         GatewayCommand::Tenant(AdminArgs { json, command }) => {
             tenant(&administration(&config).await?, command, json).await
@@ -181,9 +151,7 @@ pub async fn run(options: GatewayOptions, command: GatewayCommand) -> anyhow::Re
         GatewayCommand::Key(AdminArgs { json, command }) => {
             key(&administration(&config).await?, command, json).await
         }
-        GatewayCommand::Invite(args) => {
-            invite(&config, &administration(&config).await?, args).await
-        }
+        GatewayCommand::Invite(args) => invite(config, args).await,
         GatewayCommand::Device(AdminArgs { json, command }) => {
             device(&administration(&config).await?, command, json).await
         }

@@ -5,7 +5,7 @@ use figment::providers::Env;
 pub(super) const ENV_PREFIX: &str = "COUNTERSIGN_";
 
 /// Variables with our prefix that are not keys: the command line and `countersign dev` read them.
-const OTHER_VARIABLES: [&str; 3] = ["config_file", "postgres_bin", "profile"];
+const OTHER_VARIABLES: [&str; 4] = ["config_file", "postgres_bin", "profile", "profiles"];
 
 /// The variable that sets a key, or `COUNTERSIGN_SECTION__…` for a whole section.
 pub(super) fn variable(path: &[String]) -> String {

@@ -15,6 +15,9 @@ section! {
     Telemetry {
         /// The address that serves `GET /metrics`, without credentials; none if empty.
         metrics_listen: String = "127.0.0.1:9464".into(),
+        /// Whether a free port is used if that one is taken, as `countersign dev` wants.
+        #[serde(skip)]
+        takes_other_port: bool = false,
         /// Where metrics and spans are sent by OTLP over HTTP, such as `http://collector:4318`;
         /// nowhere if empty.
         otlp_endpoint: String = String::new(),

@@ -1,44 +1,149 @@
-//! The output of `countersign dev` once it is ready: addresses, keys and first steps.
+//! The output of `countersign dev` once it is ready: ten lines, the link last. `--keys` and `--lan`
+//! print more before it.
 
 use std::path::{Path, PathBuf};
 
-use super::demo::{DemoAccounts, INVITED};
+use serde_json::{Value, json};
+
+use super::data_dir::DataDir;
+use super::demo::{APPROVER, DemoAccounts, ENFORCER, INVITED};
 use super::first_steps::FirstSteps;
+use super::lan::LanService;
 use super::nodes::DevNodes;
 use super::options::DevOptions;
+use crate::commands::terminal::qr_code;
 
-#[expect(clippy::print_stdout, reason = "it is the output of the command")]
-pub fn print(
-    steps: &FirstSteps,
-    nodes: &DevNodes,
-    demo: &DemoAccounts,
-    database_url: &str,
-    data_dir: &Path,
-    options: &DevOptions,
-) {
-    let url = nodes.urls.first().map_or("", String::as_str);
-    let kept = match (options.ephemeral, &options.database_url) {
-        (true, None) => "removed at the end",
-        (true, Some(_)) => "removed at the end; your database is not",
-        (false, _) => "kept for the next run",
-    };
-    let included = match options.database_url {
-        None => ", PostgreSQL included",
-        Some(_) => "",
-    };
-    println!("\nCountersign is running. Ctrl-C stops it{included}. Try it:\n");
-    for (meaning, command) in first_steps(steps) {
-        println!("  {meaning}:\n    {command}");
+pub struct StartBanner<'a> {
+    pub options: &'a DevOptions,
+    pub data_dir: &'a DataDir,
+    pub demo: &'a DemoAccounts,
+    pub nodes: &'a DevNodes,
+    pub steps: &'a FirstSteps,
+    pub lan: Option<&'a LanService>,
+    pub database_url: &'a str,
+    /// Whether the invitation can be opened in a browser.
+    pub has_page: bool,
+}
+
+impl StartBanner<'_> {
+    #[expect(clippy::print_stdout, reason = "it is the output of the command")]
+    pub fn print(&self) {
+        if self.options.keys {
+            println!("{}", self.keys());
+        }
+        for line in self.lines() {
+            println!("{line}");
+        }
     }
-    if let Some(problem) = &steps.problem {
-        println!("\nWithout a profile `countersign run` does not work: {problem}");
+
+    /// The same for programs: `--ready-file`.
+    pub fn ready(&self) -> Value {
+        let (demo, nodes, steps) = (self.demo, self.nodes, self.steps);
+        let lan = self.lan.map(|lan| {
+            json!({
+                "url": lan.url(),
+                "trustPage": lan.trust_page,
+                "ca": lan.authority.file,
+                "fingerprint": lan.authority.fingerprint(),
+            })
+        });
+        json!({
+            "nodes": nodes.urls,
+            "metrics": nodes.metrics,
+            "pids": nodes.pids(),
+            "databaseUrl": self.database_url,
+            "tenantId": demo.tenant_id,
+            "operator": { "apiKey": demo.operator },
+            "admin": { "apiKey": demo.admin },
+            "enforcer": { "id": ENFORCER, "apiKey": demo.enforcer },
+            "approver": { "id": APPROVER, "apiKey": demo.approver },
+            "invitation": steps.invitation,
+            "profile": steps.profile.name,
+            "profiles": steps.profile.directory,
+            "log": self.data_dir.log_file(),
+            "lan": lan,
+        })
     }
-    println!(
-        r#"
-  nodes      {urls}
-  metrics    {metrics}
-  database   {database_url}
-  data       {data_dir} ({kept})
+
+    fn lines(&self) -> Vec<String> {
+        let (steps, data_dir) = (self.steps, self.data_dir);
+        let urls = self.nodes.urls.join(" ");
+        let included = match self.options.database_url {
+            None => ", PostgreSQL included",
+            Some(_) => "",
+        };
+        let strict = if self.options.strict { ", strict" } else { "" };
+        let kept = match (self.options.ephemeral, &self.options.database_url) {
+            (true, None) => "removed at the end",
+            (true, Some(_)) => "removed at the end; your database is not",
+            (false, _) => "kept for the next run",
+        };
+        let metrics = match self.nodes.metrics.as_slice() {
+            [] => "off".to_owned(),
+            urls => urls.join(" "),
+        };
+        let profile = steps.profile.name.map(|name| format!(" --profile {name}"));
+        let profile = profile.unwrap_or_default();
+        let ask = match &steps.problem {
+            None => format!("countersign run{profile} -- echo hello"),
+            Some(problem) => format!("not with `countersign run`, which has no profile: {problem}"),
+        };
+        let path = &data_dir.path;
+        let place =
+            if data_dir.is_usual || self.options.data_dir.is_none() && !self.options.ephemeral {
+                String::new()
+            } else {
+                format!(" --data-dir {}", path.display())
+            };
+        let mut lines = vec![
+            format!("Countersign is running at {urls}{strict}. Ctrl-C stops it{included}."),
+            format!("  data           {} ({kept})", path.display()),
+            format!("  log            {}", data_dir.log_file().display()),
+            format!("  metrics        {metrics}"),
+            format!(
+                "  keys           {} (--keys prints them)",
+                data_dir.demo_file().display()
+            ),
+        ];
+        if let Some(setup) = self.terminal_setup() {
+            lines.push(format!("  first paste    {setup}"));
+        }
+        lines.push(format!("  an agent asks  {ask}"));
+        lines.push(format!(
+            "  another link   countersign invite {INVITED}{place}"
+        ));
+        if let Some(lan) = self.lan {
+            lines.extend(phone_steps(lan, &steps.invitation));
+        }
+        let effect = if steps.has_joined {
+            format!("\"{INVITED}\" has joined, and this adds a device")
+        } else {
+            format!("you become the approver \"{INVITED}\"")
+        };
+        let way = match (self.has_page, self.lan) {
+            (true, None) => "Open this link in a browser",
+            (true, Some(_)) => "Or open this link in a browser that trusts the certificate",
+            (false, _) => "In a terminal, give this link to `countersign join`",
+        };
+        lines.push(format!("{way}; {effect}:"));
+        lines.push(steps.invitation.clone());
+        lines
+    }
+
+    /// What a terminal needs so that the commands work as they are printed.
+    fn terminal_setup(&self) -> Option<String> {
+        let path = directory_to_add();
+        let path = path.map(|it| format!("PATH=\"{}:$PATH\"", it.display()));
+        let profiles = self.steps.profile.directory.as_ref();
+        let profiles = profiles.map(|it| format!("COUNTERSIGN_PROFILES=\"{}\"", it.display()));
+        let all: Vec<_> = path.into_iter().chain(profiles).collect();
+        (!all.is_empty()).then(|| format!("export {}", all.join(" ")))
+    }
+
+    fn keys(&self) -> String {
+        let demo = self.demo;
+        format!(
+            r#"  database   {database_url}
   tenant     {tenant}
   operator   {operator}
   admin      {admin}
@@ -58,52 +163,30 @@ To use the API by hand, paste this into another terminal; it prints the gateway'
 
 Then go on there with "A first exchange by hand" in docs/api.md, which uses these variables. The API is described at {url}/docs
 "#,
-        urls = nodes.urls.join(" "),
-        metrics = match nodes.metrics.as_slice() {
-            [] => "off".to_owned(),
-            urls => urls.join(" "),
-        },
-        data_dir = data_dir.display(),
-        tenant = demo.tenant_id,
-        operator = demo.operator,
-        admin = demo.admin,
-        enforcer = demo.enforcer,
-        approver = demo.approver,
-    );
+            database_url = self.database_url,
+            url = self.nodes.urls.first().map_or("", String::as_str),
+            tenant = demo.tenant_id,
+            operator = demo.operator,
+            admin = demo.admin,
+            enforcer = demo.enforcer,
+            approver = demo.approver,
+        )
+    }
 }
 
-/// The first steps, each with its link or command.
-fn first_steps(steps: &FirstSteps) -> Vec<(String, String)> {
-    let path = directory_to_add().map(|directory| {
-        let meaning = "In another terminal, so that `countersign` is found".to_owned();
-        let command = format!("export PATH=\"{}:$PATH\"", directory.display());
-        (meaning, command)
-    });
-    let effect = if steps.has_joined {
-        format!("\"{INVITED}\" has joined; this adds a device")
-    } else {
-        format!("you become the approver \"{INVITED}\"")
-    };
-    let link = &steps.invitation;
-    let open = (
-        format!("Open this link in a browser; {effect}"),
-        link.clone(),
-    );
-    let profile = steps.profile.map(|name| format!(" --profile {name}"));
-    let profile = profile.unwrap_or_default();
-    let run = (
-        "In another terminal an agent asks you; the first time it prints a link to pair with it"
-            .to_owned(),
-        format!("countersign run{profile} -- echo hello"),
-    );
-    let join = format!("countersign join '{link}'");
-    if steps.has_page {
-        let join = ("Or be the approver in a terminal".to_owned(), join);
-        [open].into_iter().chain(path).chain([run, join]).collect()
-    } else {
-        let join = (format!("In a terminal {effect}"), join);
-        path.into_iter().chain([join, run]).collect()
-    }
+fn phone_steps(lan: &LanService, invitation: &str) -> Vec<String> {
+    // Without a code the link below is still there.
+    let code = qr_code(invitation).unwrap_or_default();
+    vec![
+        String::new(),
+        format!(
+            "On a phone in the same network, open {} and trust the certificate; compare its fingerprint:",
+            lan.trust_page
+        ),
+        format!("  {}", lan.authority.fingerprint()),
+        format!("Then scan this code, which opens {}:", lan.url()),
+        code,
+    ]
 }
 
 /// Where this program is, unless a shell finds it without that.

@@ -3,7 +3,7 @@
 //! themselves.
 
 use std::fs::{self, File, Metadata};
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,6 +12,8 @@ use anyhow::{Context as _, anyhow};
 use nix::unistd::{User, chown, geteuid};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
+
+use super::data_dir::tail;
 
 /// The variable that names the directory of the programs, if it is not found automatically.
 const OVERRIDE: &str = "COUNTERSIGN_POSTGRES_BIN";
@@ -25,9 +27,6 @@ const PLACES: [(&str, &str); 4] = [
     ("/opt/homebrew/opt", "postgresql@"),
     ("/usr/local/opt", "postgresql@"),
 ];
-
-/// How many bytes of the log an error shows: about twenty lines.
-const TAIL: i64 = 2048;
 
 const REMEDY: &str = "Debian 12, Ubuntu 24.04 and later have it in the package postgresql; for older ones use \
                       apt.postgresql.org, for other systems https://www.postgresql.org/download/. Or name the directory of \
@@ -130,17 +129,7 @@ impl PostgresBinaries {
     }
 
     pub fn log_tail(&self) -> String {
-        let mut bytes = Vec::new();
-        if let Ok(mut file) = File::open(&self.log) {
-            // A shorter log cannot be sought in and is read from its start.
-            let cut = file.seek(SeekFrom::End(-TAIL)).is_ok();
-            let _ = file.read_to_end(&mut bytes);
-            if cut {
-                let line = bytes.iter().position(|byte| *byte == b'\n');
-                bytes.drain(..line.map_or(0, |end| end + 1));
-            }
-        }
-        String::from_utf8_lossy(&bytes).into_owned()
+        tail(&self.log)
     }
 
     /// Makes the account that runs the programs the owner of `path`.

@@ -1,16 +1,14 @@
 //! The demo tenant and its credentials. `dev` keeps the keys with its data, to print the same ones
 //! at every start.
 
-use std::path::Path;
-
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
+use super::data_dir::DataDir;
 use super::private_file::write_private;
 use countersign::gateway::InvitationRequest;
 use countersign::gateway::identity::administration::{AdminService, CredentialRequest};
 use countersign::gateway::identity::authenticate::random_text;
-use countersign::protocol::canonical::Sha256Hex;
 use countersign::protocol::credential::CredentialKind;
 use countersign::protocol::id::{ApproverId, TenantId, TextId as _};
 use countersign::store::identity::credential::RoleName;
@@ -20,7 +18,6 @@ pub const ENFORCER: &str = "demo-enforcer";
 pub const APPROVER: &str = "demo-approver";
 /// Whom the link invites.
 pub const INVITED: &str = "me";
-const FILE: &str = "demo.json";
 const TENANT: &str = "dev";
 
 #[derive(Serialize, Deserialize)]
@@ -39,17 +36,12 @@ pub struct DemoAccounts {
 }
 
 impl DemoAccounts {
-    /// The demo of the last run on this database if it is still valid, else a new one. Each
-    /// `database_url` that is not our own has its own file of keys.
+    /// The demo of the last run on this database if it is still valid, else a new one.
     pub async fn prepare(
         administration: &AdminService,
-        data_dir: &Path,
-        database_url: Option<&str>,
+        data_dir: &DataDir,
     ) -> anyhow::Result<Self> {
-        let file = match database_url {
-            None => data_dir.join(FILE),
-            Some(url) => data_dir.join(format!("demo-{}.json", Sha256Hex::of(url.as_bytes()))),
-        };
+        let file = data_dir.demo_file();
         let text = std::fs::read(&file).unwrap_or_default();
         let kept = serde_json::from_slice::<Self>(&text).ok();
         // Kept even if the keys are no longer valid: pairings of other tenants depend on it.

@@ -6,26 +6,33 @@ mod binaries;
 mod data_dir;
 mod demo;
 mod first_steps;
+mod lan;
 mod nodes;
 mod options;
 pub mod postgres;
 mod private_file;
 mod profile;
+mod reset;
 
-use std::path::Path;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use self::banner::StartBanner;
 use self::data_dir::DataDir;
+pub use self::data_dir::RunningDev;
 use self::demo::DemoAccounts;
 use self::first_steps::FirstSteps;
-use self::nodes::DevNodes;
+pub use self::lan::LanChoice;
+use self::lan::LanService;
+use self::nodes::{DevNodes, NodeSettings};
 pub use self::options::DevOptions;
 use self::postgres::PrivatePostgres;
 use self::private_file::write_private;
+pub use self::reset::reset;
 use countersign::clock::Clock;
 use countersign::config::{Config, Secret};
 use countersign::gateway::identity::administration::AdminService;
@@ -33,63 +40,107 @@ use countersign::protocol::id::{NodeId, TextId};
 use countersign::store::Store;
 use countersign::store::audit::AuditActor;
 use countersign::store::database::schema;
-use countersign::telemetry::Metrics;
+use countersign::telemetry::{self, Metrics};
+
+/// One run, before its database.
+struct DevRun {
+    options: DevOptions,
+    config: Config,
+    data_dir: DataDir,
+    lan: Option<SocketAddr>,
+}
 
 /// Runs a whole gateway until `stop`.
-pub async fn run(options: DevOptions, base: Config, stop: CancellationToken) -> anyhow::Result<()> {
+pub async fn run(
+    options: DevOptions,
+    config: Config,
+    stop: CancellationToken,
+) -> anyhow::Result<()> {
+    let lan = options.lan.as_ref().map(LanService::check).transpose()?;
     options.check_addresses()?;
     let data_dir = DataDir::open(&options)?;
-    if let Some(url) = &options.database_url {
-        return run_on(&options, base, url, &data_dir.path, stop).await;
+    telemetry::start_in(&config.log, data_dir.open_log()?);
+    let run = DevRun {
+        options,
+        config,
+        data_dir,
+        lan,
+    };
+    if let Some(url) = run.options.database_url.clone() {
+        return run.on(&url, None, stop).await;
     }
-    let postgres = PrivatePostgres::start(&data_dir.path).await?;
-    let outcome = run_on(&options, base, &postgres.url, &data_dir.path, stop).await;
+    let postgres = PrivatePostgres::start(&run.data_dir.path).await?;
+    let url = postgres.url.clone();
+    let outcome = run.on(&url, Some(&postgres), stop).await;
     // PostgreSQL is stopped even if the nodes failed.
     postgres.stop().await?;
     outcome
 }
 
-async fn run_on(
-    options: &DevOptions,
-    mut config: Config,
-    url: &str,
-    data_dir: &Path,
-    stop: CancellationToken,
-) -> anyhow::Result<()> {
-    config.database.url = Secret::from(url);
-    schema::migrate(url).await?;
-    let administration = open_administration(&config)?;
-    let demo =
-        DemoAccounts::prepare(&administration, data_dir, options.database_url.as_deref()).await?;
-    if config.security.cluster_secret.is_empty() {
-        config.security.cluster_secret = Secret::from(demo.cluster_secret.as_str());
-    }
-    let mut nodes = DevNodes::start(options, &config, &demo, data_dir).await?;
-    let outcome = async {
-        let has_page = config.page.enabled;
-        let steps = FirstSteps::prepare(&administration, &demo, &nodes, has_page).await?;
-        if let Some(file) = &options.ready_file {
-            let ready = serde_json::json!({
-                "nodes": nodes.urls,
-                "metrics": nodes.metrics,
-                "pids": nodes.pids(),
-                "databaseUrl": url,
-                "tenantId": demo.tenant_id,
-                "operator": { "apiKey": demo.operator },
-                "admin": { "apiKey": demo.admin },
-                "enforcer": { "id": demo::ENFORCER, "apiKey": demo.enforcer },
-                "approver": { "id": demo::APPROVER, "apiKey": demo.approver },
-                "invitation": steps.invitation,
-                "profile": steps.profile,
-            });
-            write_private(file, &serde_json::to_vec_pretty(&ready)?)?;
+impl DevRun {
+    async fn on(
+        &self,
+        url: &str,
+        postgres: Option<&PrivatePostgres>,
+        stop: CancellationToken,
+    ) -> anyhow::Result<()> {
+        let (options, data_dir) = (&self.options, &self.data_dir);
+        let mut config = self.config.clone();
+        config.database.url = Secret::from(url);
+        schema::migrate(url).await?;
+        let administration = open_administration(&config)?;
+        let demo = DemoAccounts::prepare(&administration, data_dir).await?;
+        if config.security.cluster_secret.is_empty() {
+            config.security.cluster_secret = Secret::from(demo.cluster_secret.as_str());
         }
-        banner::print(&steps, &nodes, &demo, url, data_dir, options);
-        nodes.watch(&stop).await
+        let restricted_url = match postgres {
+            Some(postgres) if options.strict => Some(postgres.restricted_url().await?),
+            _ => None,
+        };
+        let lan = match self.lan {
+            None => None,
+            Some(address) => {
+                Some(LanService::start(address, &data_dir.path, &data_dir.run_dir()).await?)
+            }
+        };
+        let settings = NodeSettings {
+            options,
+            config: &config,
+            demo: &demo,
+            data_dir,
+            restricted_url,
+            lan: lan.as_ref(),
+        };
+        let mut nodes = DevNodes::start(&settings).await?;
+        let outcome = async {
+            let lan = lan.as_ref();
+            let steps = FirstSteps::prepare(&administration, data_dir, &demo, &nodes, lan).await?;
+            let (page, _) = steps.invitation.split_once("/#").unwrap_or_default();
+            data_dir.announce(&RunningDev {
+                database_url: url.to_owned(),
+                tenant_id: demo.tenant_id.clone(),
+                page: page.to_owned(),
+            })?;
+            let banner = StartBanner {
+                options,
+                data_dir,
+                demo: &demo,
+                nodes: &nodes,
+                steps: &steps,
+                lan,
+                database_url: url,
+                has_page: config.page.enabled,
+            };
+            if let Some(file) = &options.ready_file {
+                write_private(file, &serde_json::to_vec_pretty(&banner.ready())?)?;
+            }
+            banner.print();
+            nodes.watch(&stop).await
+        }
+        .await;
+        nodes.stop().await;
+        outcome
     }
-    .await;
-    nodes.stop().await;
-    outcome
 }
 
 fn open_administration(config: &Config) -> anyhow::Result<AdminService> {

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -14,7 +14,9 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
+use super::data_dir::{DataDir, tail};
 use super::demo::DemoAccounts;
+use super::lan::LanService;
 use super::options::DevOptions;
 use countersign::config::Config;
 
@@ -23,6 +25,12 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How long a node may take beyond its drain before it is killed.
 const STOP_GRACE: Duration = Duration::from_secs(6);
 
+/// As docker-compose.yml and the other deployments set them.
+const STRICT: [(&str, &str); 3] = [
+    ("COUNTERSIGN_DECISIONS__VERIFY", "required"),
+    ("COUNTERSIGN_ARTIFACTS__OPEN", "false"),
+    ("COUNTERSIGN_PAIRING__REQUIRED", "true"),
+];
 const RATES: &str = "COUNTERSIGN_RATES__ENABLED";
 const THREADS: &str = "TOKIO_WORKER_THREADS";
 
@@ -32,52 +40,68 @@ struct NodeProcess {
     exited: bool,
 }
 
+/// What all nodes have in common.
+pub struct NodeSettings<'a> {
+    pub options: &'a DevOptions,
+    pub config: &'a Config,
+    pub demo: &'a DemoAccounts,
+    pub data_dir: &'a DataDir,
+    /// The database as a role under row-level security.
+    pub restricted_url: Option<String>,
+    pub lan: Option<&'a LanService>,
+}
+
 pub struct DevNodes {
     members: Vec<NodeProcess>,
+    /// Those on loopback. The node of the local network is not among them.
     pub urls: Vec<String>,
-    /// The addresses of their metrics, in the same order.
+    /// The addresses of all nodes' metrics, in the same order, the local network's last.
     pub metrics: Vec<String>,
+    log: PathBuf,
     time_limit: Duration,
 }
 
 impl DevNodes {
     /// Starts all nodes and waits until each is ready.
-    pub async fn start(
-        options: &DevOptions,
-        config: &Config,
-        demo: &DemoAccounts,
-        data_dir: &Path,
-    ) -> anyhow::Result<Self> {
-        let run_dir = data_dir.join("run");
-        std::fs::create_dir_all(&run_dir)?;
+    pub async fn start(settings: &NodeSettings<'_>) -> anyhow::Result<Self> {
+        let (options, config) = (settings.options, settings.config);
+        let run_dir = settings.data_dir.run_dir();
         let time_limit = Duration::from_secs(config.server.drain_seconds) + STOP_GRACE;
         let mut nodes = Self {
             members: Vec::new(),
             urls: Vec::new(),
             metrics: Vec::new(),
+            log: settings.data_dir.log_file(),
             time_limit,
         };
-        let mut ready_files = Vec::new();
+        let mut listens = Vec::new();
         for index in 0..options.nodes {
-            let name = format!("node-{}", index + 1);
+            listens.push((options.address(index)?, None));
+        }
+        listens.extend(settings.lan.map(|lan| (lan.address, Some(lan))));
+        let mut ready_files = Vec::new();
+        for (index, (listen, lan)) in (0..).zip(listens) {
+            let name = match lan {
+                None => format!("node-{}", index + 1),
+                Some(_) => "lan".to_owned(),
+            };
             let ready_file = run_dir.join(format!("{name}.json"));
             drop(std::fs::remove_file(&ready_file));
-            nodes.members.push(spawn(
-                &name,
-                options.address(index)?,
-                &metrics_listen(config, index)?,
-                &ready_file,
-                config,
-                demo,
-                options,
-            )?);
-            ready_files.push(ready_file);
+            let mut command = settings.command(&name, listen, lan)?;
+            command.env(
+                "COUNTERSIGN_TELEMETRY__METRICS_LISTEN",
+                metrics_listen(config, index)?,
+            );
+            nodes
+                .members
+                .push(spawn(command.arg("--ready-file").arg(&ready_file))?);
+            ready_files.push((ready_file, lan.is_some()));
         }
-        for (index, file) in ready_files.iter().enumerate() {
+        for (index, (file, is_lan)) in ready_files.iter().enumerate() {
             match nodes.await_ready(index, file).await {
                 Ok(text) => {
                     let mut lines = text.lines().map(str::to_owned);
-                    nodes.urls.extend(lines.next());
+                    nodes.urls.extend(lines.next().filter(|_| !is_lan));
                     nodes.metrics.extend(lines.next());
                 }
                 Err(error) => {
@@ -99,8 +123,10 @@ impl DevNodes {
             if let Some(status) = member.child.try_wait()? {
                 member.exited = true;
                 anyhow::bail!(
-                    "node {} ended before it was ready ({status}); its log on standard error, above, says why",
-                    index + 1
+                    "node {} ended before it was ready ({status}); the end of {}:\n{}",
+                    index + 1,
+                    self.log.display(),
+                    tail(&self.log)
                 );
             }
             anyhow::ensure!(
@@ -141,7 +167,9 @@ impl DevNodes {
             }
             anyhow::ensure!(
                 self.members.iter().any(|member| !member.exited),
-                "every node has ended; their logs on standard error, above, say why"
+                "every node has ended; the end of {}:\n{}",
+                self.log.display(),
+                tail(&self.log)
             );
         }
     }
@@ -168,68 +196,90 @@ impl DevNodes {
     }
 }
 
-/// The address of a node's metrics: the port after its predecessor's, or a free one if that is
-/// taken, for instance by another node on this machine.
+/// The address of a node's metrics: the port after its predecessor's. The node uses a free one if
+/// that is taken, for instance by another node on this machine.
 fn metrics_listen(config: &Config, index: u16) -> anyhow::Result<String> {
     let Some(mut address) = config.telemetry.metrics_address()? else {
         return Ok(String::new());
     };
     if address.port() != 0 {
         address.set_port(address.port().checked_add(index).unwrap_or_default());
-        if std::net::TcpListener::bind(address).is_err() {
-            address.set_port(0);
-        }
     }
     Ok(address.to_string())
 }
 
-/// Starts one node. Its settings are passed in the environment, so that no key appears in the list
-/// of processes.
-fn spawn(
-    name: &str,
-    listen: SocketAddr,
-    metrics: &str,
-    ready_file: &Path,
-    config: &Config,
-    demo: &DemoAccounts,
-    options: &DevOptions,
-) -> anyhow::Result<NodeProcess> {
-    // No rate limits for experiments, unless they are asked for.
-    let rates = std::env::var(RATES).unwrap_or_else(|_| "false".to_owned());
-    // The nodes share one machine: more threads than cores would cost context switches.
-    let threads = std::env::var(THREADS).unwrap_or_else(|_| {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        (cores / usize::from(options.nodes)).max(1).to_string()
-    });
-    let config_file = options.config_file.as_ref();
-    let config_flag = config_file.map(|file| format!("--config={}", file.display()));
-    let child = Command::new(std::env::current_exe()?)
-        .args(["serve", "--stop-with-stdin", "--ready-file"])
-        .arg(ready_file)
-        .args(config_flag)
-        .env("COUNTERSIGN_SERVER__LISTEN", listen.to_string())
-        .env("COUNTERSIGN_NODE__ID", name)
-        .env("COUNTERSIGN_TELEMETRY__METRICS_LISTEN", metrics)
-        // Files from the environment must not replace the values below.
-        .env("COUNTERSIGN_DATABASE__URL_FILE", "")
-        .env("COUNTERSIGN_DATABASE__LISTEN_URL_FILE", "")
-        .env("COUNTERSIGN_PLATFORM__OPERATOR_KEY_FILE", "")
-        .env("COUNTERSIGN_SECURITY__CLUSTER_SECRET_FILE", "")
-        // The addresses that are printed are plain HTTP, on loopback.
-        .env("COUNTERSIGN_TLS__MODE", "off")
-        // There is no load balancer that would have to notice.
-        .env("COUNTERSIGN_SERVER__LAME_DUCK_MS", "0")
-        .env(RATES, rates)
-        .env(THREADS, threads)
-        // Empty: the same as the URL.
-        .env("COUNTERSIGN_DATABASE__LISTEN_URL", "")
-        .env("COUNTERSIGN_DATABASE__URL", config.database.url.expose())
-        .env("COUNTERSIGN_PLATFORM__OPERATOR_KEY", &demo.operator)
-        .env(
-            "COUNTERSIGN_SECURITY__CLUSTER_SECRET",
-            config.security.cluster_secret.expose(),
-        )
-        .stdin(Stdio::piped())
+impl NodeSettings<'_> {
+    /// The command that runs one node. Its settings are passed in the environment, so that no key
+    /// appears in the list of processes.
+    fn command(
+        &self,
+        name: &str,
+        listen: SocketAddr,
+        lan: Option<&LanService>,
+    ) -> anyhow::Result<Command> {
+        let options = self.options;
+        // No rate limits for experiments, unless they are asked for. Others can reach the local
+        // network's node.
+        let limited = options.strict || lan.is_some();
+        let rates = std::env::var(RATES).unwrap_or_else(|_| limited.to_string());
+        // The nodes share one machine: more threads than cores would cost context switches.
+        let threads = std::env::var(THREADS).unwrap_or_else(|_| {
+            let cores = std::thread::available_parallelism().map_or(1, usize::from);
+            (cores / usize::from(options.nodes)).max(1).to_string()
+        });
+        let config_file = options.config_file.as_ref();
+        let config_flag = config_file.map(|file| format!("--config={}", file.display()));
+        let mut command = Command::new(std::env::current_exe()?);
+        command
+            .args(["serve", "--stop-with-stdin", "--any-metrics-port"])
+            .args(config_flag)
+            .env("COUNTERSIGN_SERVER__LISTEN", listen.to_string())
+            .env("COUNTERSIGN_NODE__ID", name)
+            // Files from the environment must not replace the values below.
+            .env("COUNTERSIGN_DATABASE__URL_FILE", "")
+            .env("COUNTERSIGN_DATABASE__LISTEN_URL_FILE", "")
+            .env("COUNTERSIGN_PLATFORM__OPERATOR_KEY_FILE", "")
+            .env("COUNTERSIGN_SECURITY__CLUSTER_SECRET_FILE", "")
+            // There is no load balancer that would have to notice.
+            .env("COUNTERSIGN_SERVER__LAME_DUCK_MS", "0")
+            .env(RATES, rates)
+            .env(THREADS, threads)
+            // Empty: the same as the URL.
+            .env("COUNTERSIGN_DATABASE__LISTEN_URL", "")
+            .env("COUNTERSIGN_PLATFORM__OPERATOR_KEY", &self.demo.operator)
+            .env(
+                "COUNTERSIGN_SECURITY__CLUSTER_SECRET",
+                self.config.security.cluster_secret.expose(),
+            )
+            .stdin(Stdio::piped())
+            .stderr(self.data_dir.open_log()?);
+        if options.strict {
+            command.envs(STRICT);
+        }
+        let usual_url = self.config.database.url.expose();
+        let url = self.restricted_url.as_deref().unwrap_or(usual_url);
+        command.env("COUNTERSIGN_DATABASE__URL", url);
+        if self.restricted_url.is_some() {
+            command.env("COUNTERSIGN_DATABASE__ROW_SECURITY", "true");
+        }
+        match lan {
+            // The addresses that are printed are plain HTTP, on loopback.
+            None => command.env("COUNTERSIGN_TLS__MODE", "off"),
+            Some(lan) => command
+                .env("COUNTERSIGN_TLS__MODE", "on")
+                .env("COUNTERSIGN_TLS__CERT_FILE", &lan.certificate)
+                .env("COUNTERSIGN_TLS__KEY_FILE", &lan.key),
+        };
+        if let Some(lan) = self.lan {
+            // Links of every node lead to an address that a phone can reach.
+            command.env("COUNTERSIGN_PAGE__URL", lan.url());
+        }
+        Ok(command)
+    }
+}
+
+fn spawn(command: &mut Command) -> anyhow::Result<NodeProcess> {
+    let child = command
         // Ctrl-C must reach this process only, which then drains the nodes.
         .process_group(0)
         .kill_on_drop(true)

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 
+use super::lan::LanChoice;
+
 #[derive(Debug)]
 pub struct DevOptions {
     /// The address of the first node. The others use the ports after it, or free ones for port 0.
@@ -13,6 +15,12 @@ pub struct DevOptions {
     pub data_dir: Option<PathBuf>,
     /// Whether to remove all data at the end.
     pub ephemeral: bool,
+    /// Whether to print the demo keys.
+    pub keys: bool,
+    /// Whether to refuse what our deployments refuse.
+    pub strict: bool,
+    /// Whether, and where, to serve the local network too.
+    pub lan: Option<LanChoice>,
     /// Written once every node is ready.
     pub ready_file: Option<PathBuf>,
     pub config_file: Option<PathBuf>,
@@ -33,14 +41,17 @@ impl DevOptions {
     /// database and the keys have been created.
     pub fn check_addresses(&self) -> anyhow::Result<()> {
         for node in 0..self.nodes {
-            let address = self.address(node)?;
-            TcpListener::bind(address).map_err(|error| {
-                anyhow::anyhow!(
-                    "cannot listen on {address}: {error}; stop what uses this address (another `countersign dev`?), or choose \
-                     another with --listen"
-                )
-            })?;
+            check_address(self.address(node)?, "--listen")?;
         }
         Ok(())
     }
+}
+
+pub fn check_address(address: SocketAddr, option: &str) -> anyhow::Result<()> {
+    TcpListener::bind(address).map(drop).map_err(|error| {
+        anyhow::anyhow!(
+            "cannot listen on {address}: {error}; stop what uses this address (another `countersign dev`?), or choose \
+             another with {option}"
+        )
+    })
 }

@@ -2,10 +2,9 @@
 //! the next start finds the committed data, and no two servers ever share a data directory. It
 //! accepts connections from this machine only, with a password.
 
-use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -31,6 +30,8 @@ const PORTS_TO_TRY: u32 = 5;
 /// The prefix of a data directory that is being initialised.
 const UNFINISHED: &str = "postgres.new-";
 
+const ROLES: &str = include_str!("../../deploy/roles.sql");
+
 const CREATE_DATABASE: &str = "select 'create database countersign' \
      where not exists (select from pg_database where datname = 'countersign') \\gexec\n";
 
@@ -40,8 +41,9 @@ pub struct PrivatePostgres {
     /// With user, password and database, over TCP on loopback.
     pub url: String,
     binaries: PostgresBinaries,
-    /// Released by the system however this process ends.
-    _lock: File,
+    data: PathBuf,
+    password: String,
+    port: u16,
 }
 
 impl PrivatePostgres {
@@ -54,7 +56,6 @@ impl PrivatePostgres {
         let absolute = fs::canonicalize(data_dir).await;
         let data_dir = absolute.with_context(|| could_not("find", data_dir))?;
         binaries.open_way_to(&data_dir)?;
-        let lock = lock(&data_dir)?;
         sweep_unfinished(&data_dir).await;
 
         let data = data_dir.join("postgres");
@@ -67,19 +68,53 @@ impl PrivatePostgres {
         stop_leftover(&binaries, &data).await?;
         let (server, port) = launch(&binaries, &data).await?;
 
-        let mut psql = binaries.command("psql", &data)?;
-        psql.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d"]);
-        psql.arg(format!("postgres://countersign@127.0.0.1:{port}/postgres"));
-        psql.env("PGPASSWORD", &password);
-        let what = "create the database";
-        binaries.run(psql, what, CREATE_DATABASE).await?;
         let url = format!("postgres://countersign:{password}@127.0.0.1:{port}/countersign");
-        Ok(Self {
+        let postgres = Self {
             server,
             url,
             binaries,
-            _lock: lock,
-        })
+            data,
+            password,
+            port,
+        };
+        let what = "create the database";
+        postgres.psql("postgres", what, CREATE_DATABASE).await?;
+        Ok(postgres)
+    }
+
+    /// The URL of a role under row-level security, which our deployments use for nodes. It creates
+    /// the roles of deploy/roles.sql, after the migrations.
+    pub async fn restricted_url(&self) -> anyhow::Result<String> {
+        let password = random_text::<24>()?;
+        let what = "create the roles of --strict";
+        self.psql("countersign", what, ROLES).await?;
+        let set = format!("alter role countersign_application password '{password}';\n");
+        self.psql("countersign", what, &set).await?;
+        let port = self.port;
+        Ok(format!(
+            "postgres://countersign_application:{password}@127.0.0.1:{port}/countersign"
+        ))
+    }
+
+    async fn psql(&self, database: &str, what: &'static str, input: &str) -> anyhow::Result<()> {
+        let mut psql = self.binaries.command("psql", &self.data)?;
+        psql.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-d"]);
+        let port = self.port;
+        psql.arg(format!(
+            "postgres://countersign@127.0.0.1:{port}/{database}"
+        ));
+        psql.env("PGPASSWORD", &self.password);
+        self.binaries.run(psql, what, input).await
+    }
+
+    /// Stops a server that a killed run left behind.
+    pub async fn stop_leftover(data_dir: &Path) -> anyhow::Result<()> {
+        let data = data_dir.join("postgres");
+        if PidFile::read(&data).await.is_none() {
+            return Ok(());
+        }
+        let binaries = PostgresBinaries::find(data_dir.join("postgres.log")).await?;
+        stop_leftover(&binaries, &data).await
     }
 
     /// Stops it cleanly (fast shutdown) and waits for its end.
@@ -125,20 +160,6 @@ impl PostgresServer {
 impl Drop for PostgresServer {
     fn drop(&mut self) {
         self.interrupt();
-    }
-}
-
-/// Locks the data directory: two processes would stop each other's servers.
-fn lock(data_dir: &Path) -> anyhow::Result<File> {
-    let path = data_dir.join("postgres.lock");
-    let file = File::create(&path).with_context(|| could_not("create", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => anyhow::bail!(
-            "{} is in use by another `countersign dev`: stop that one, or choose another --data-dir",
-            data_dir.display()
-        ),
-        Err(TryLockError::Error(source)) => Err(source).context(could_not("lock", &path)),
     }
 }
 

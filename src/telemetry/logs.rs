@@ -1,10 +1,12 @@
-//! Logs, on standard error. Each line is complete on its own and can be filtered by field. No
+//! Logs, on standard error or in a file. Each line is complete on its own and can be filtered by field. No
 //! secret, token or payload is logged.
 
+use std::fs::File;
 use std::io::IsTerminal as _;
 
 use tracing::{Level, Metadata};
 use tracing_subscriber::filter::{FilterExt as _, Targets, filter_fn};
+use tracing_subscriber::fmt::writer::BoxMakeWriter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{fmt, registry};
@@ -19,12 +21,22 @@ fn is_safe(metadata: &Metadata<'_>) -> bool {
 
 /// Starts logging, once per process; a second call changes nothing.
 pub fn start(config: &Log) {
+    let ansi = std::io::stderr().is_terminal();
+    start_with(config, BoxMakeWriter::new(std::io::stderr), ansi);
+}
+
+/// The same, in a file.
+pub fn start_in(config: &Log, file: File) {
+    start_with(config, BoxMakeWriter::new(file), false);
+}
+
+fn start_with(config: &Log, writer: BoxMakeWriter, ansi: bool) {
     let usual = || Targets::new().with_default(Level::INFO);
     let filter: Targets = config.filter.parse().unwrap_or_else(|_| usual());
     let filter = filter.and(filter_fn(is_safe));
     let layer = fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(writer)
+        .with_ansi(ansi)
         .with_target(false);
     let _already_started = match config.format {
         LogFormat::Json => registry()

@@ -10,6 +10,6 @@ mod process;
 mod provider;
 pub mod trace;
 
-pub use self::logs::start;
+pub use self::logs::{start, start_in};
 pub use self::metrics::Metrics;
 pub use self::trace::SpanTracer;

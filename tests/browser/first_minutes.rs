@@ -1,10 +1,12 @@
 //! The first five minutes of the README in a browser: the link that `countersign dev` prints, and
 //! the one that the first request prints.
 
+use super::PATIENCE;
 use super::chromium::Chromium;
 use super::page::Page;
 use super::stage::Terminal;
 use crate::support::process::{Process, Signal, countersign, signal};
+use crate::support::until;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_five_minutes_of_the_readme_in_a_browser() {
@@ -18,17 +20,13 @@ async fn the_first_five_minutes_of_the_readme_in_a_browser() {
 
     let directory = tempfile::tempdir().unwrap();
     let config = directory.path().join("config");
+    let data = directory.path().join("data");
     let file = directory.path().join("ready.json");
-    let listen = [
-        "dev",
-        "--ephemeral",
-        "--listen",
-        "127.0.0.1:0",
-        "--ready-file",
-    ];
+    let listen = ["dev", "--listen", "127.0.0.1:0", "--ready-file"];
     let mut dev = Process::start(
         countersign()
             .env("XDG_CONFIG_HOME", &config)
+            .env("XDG_DATA_HOME", &data)
             .args(listen)
             .arg(&file),
     );
@@ -59,14 +57,34 @@ async fn the_first_five_minutes_of_the_readme_in_a_browser() {
         "{}",
         ran.out
     );
+
+    // Then the part for terminals, which the browser adds as a device. It knows the agent already.
+    let join = format!(
+        "env XDG_DATA_HOME='{}' sh -c 'countersign join \"$(countersign invite me)\"'",
+        data.display()
+    );
+    assert!(section.contains("$ countersign join \"$(countersign invite me)\"\n"));
+    let mut terminal = Terminal::open(&config, "default", &join);
+    let device = terminal
+        .says_line(|line| line.trim().starts_with(&format!("{}/#/device/", page.url)))
+        .await;
+    page.open(device.trim()).await;
+    page.press("Yes, add it").await;
+    terminal.end().await.expect(0);
+    let agent = Terminal::open(&config, "default", command);
+    let inbox = async || {
+        let inbox = Terminal::open(&config, "default", "countersign inbox");
+        inbox.end().await.expect(0).out.contains("echo hello")
+    };
+    until("the request is there", PATIENCE, inbox).await;
+    let mut approve = Terminal::open(&config, "default", "countersign approve");
+    approve.types("yes\n").await;
+    approve.end().await.expect(0);
+    agent.end().await.expect(0);
     page.close().await;
 
     signal(dev.pid(), Signal::SIGTERM);
     let (clean, printed) = tokio::task::spawn_blocking(|| dev.end()).await.unwrap();
-    let step = printed
-        .lines()
-        .skip_while(|line| !line.contains("Open this link in a browser"))
-        .nth(1);
-    assert_eq!(step.map(str::trim), Some(link), "{printed}");
+    assert_eq!(printed.lines().last(), Some(link), "{printed}");
     assert!(clean);
 }

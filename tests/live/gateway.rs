@@ -68,11 +68,12 @@ impl Gateway {
             .output()?;
         let said = String::from_utf8_lossy(&joined.stderr).into_owned();
         anyhow::ensure!(joined.status.success(), "join: {said}");
-        let own = config.join("countersign");
-        let profile = own.join("default.toml");
+        // The enforcer of a run that keeps nothing is not in the user's configuration.
+        let profile = Path::new(&text(&ready["profiles"])?).join("default.toml");
         let clock = Clock::system();
         let mut enforcer = Enforcer::open(&ProfileFile::at(profile.clone()), &clock)?;
-        let device = ProfileFile::at(own.join(format!("{DEVICE}.toml")));
+        let device = config.join(format!("countersign/{DEVICE}.toml"));
+        let device = ProfileFile::at(device);
         let mut approver = Approver::open(&device, &clock)?;
         pair(&mut enforcer, &mut approver).await?;
         Ok(Self {

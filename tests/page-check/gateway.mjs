@@ -47,6 +47,7 @@ export class Gateway {
 		gateway.node = gateway.ready.nodes[0];
 		gateway.page = process.env.PAGE_URL ?? gateway.node;
 		gateway.profile = gateway.ready.profile ?? "default";
+		gateway.environment.COUNTERSIGN_PROFILES = gateway.ready.profiles;
 		gateway.dev = dev.child;
 		return gateway;
 	}

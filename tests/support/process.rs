@@ -23,6 +23,9 @@ pub fn countersign() -> Command {
     // Never the user's own profile; tests that look at one have their own.
     let config = concat!(env!("CARGO_TARGET_TMPDIR"), "/config");
     command.env("XDG_CONFIG_HOME", config);
+    // Never the user's own demo.
+    let data = concat!(env!("CARGO_TARGET_TMPDIR"), "/data");
+    command.env("XDG_DATA_HOME", data);
     command
 }
 

@@ -77,6 +77,7 @@ async fn run(agent: Agent, command: &str, places: &InstallPlaces) -> std::io::Re
         .arg("-c")
         .arg(command)
         .env("XDG_CONFIG_HOME", NOWHERE)
+        .env_remove("COUNTERSIGN_PROFILES")
         .env("COUNTERSIGN_PROFILE", "doctor-canary")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

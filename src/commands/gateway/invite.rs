@@ -1,10 +1,14 @@
 //! Invitations on the command line.
 
+#[cfg(feature = "dev")]
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use countersign::config::Config;
+#[cfg(feature = "dev")]
+use countersign::config::Secret;
 use countersign::gateway::InvitationRequest;
 use countersign::gateway::error::Error;
 use countersign::gateway::identity::administration::AdminService;
@@ -12,9 +16,11 @@ use countersign::protocol::id::{ID_EXPECTED, InvitationId, TextId as _};
 use countersign::protocol::timestamp::Timestamp;
 use countersign::store::identity::credential::RoleName;
 
-use super::administer::{existing_tenant, found, optional_tenant};
+use super::administer::{administration, existing_tenant, found, optional_tenant};
 use crate::commands::output::{print_json, print_line, print_list, remark};
 use crate::commands::terminal::parse_duration;
+#[cfg(feature = "dev")]
+use crate::dev::RunningDev;
 
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -22,9 +28,17 @@ pub struct InviteArgs {
     /// Print JSON.
     #[arg(long, global = true)]
     json: bool,
+    /// The approver to invite, short for `--role approver --id ID`. Without --tenant it is for
+    /// the running `countersign dev`.
+    #[arg(value_name = "APPROVER", conflicts_with = "id")]
+    approver: Option<String>,
     /// The tenant's id.
     #[arg(long)]
     tenant: Option<String>,
+    /// The data directory of the running `countersign dev`.
+    #[cfg(feature = "dev")]
+    #[arg(long, conflicts_with = "tenant", requires = "approver")]
+    data_dir: Option<PathBuf>,
     /// enforcer, approver or admin.
     #[arg(long)]
     role: Option<String>,
@@ -57,14 +71,33 @@ pub enum InviteCommand {
 }
 
 pub async fn invite(
-    config: &Config,
-    administration: &AdminService,
-    args: InviteArgs,
+    #[cfg_attr(
+        not(feature = "dev"),
+        expect(unused_mut, reason = "only `dev` has settings of its own")
+    )]
+    mut config: Config,
+    mut args: InviteArgs,
 ) -> anyhow::Result<()> {
+    if let Some(approver) = args.approver.take() {
+        let role = args.role.get_or_insert_with(|| "approver".to_owned());
+        anyhow::ensure!(
+            role == "approver",
+            "{approver} would be an approver; name an enforcer with --id {approver}"
+        );
+        args.id = Some(approver);
+        #[cfg(feature = "dev")]
+        if args.tenant.is_none() {
+            let running = RunningDev::find(args.data_dir.as_deref())?;
+            config.database.url = Secret::from(running.database_url.as_str());
+            config.page.url = running.page;
+            args.tenant = Some(running.tenant_id);
+        }
+    }
+    let administration = administration(&config).await?;
     match args.command {
-        None => create(config, administration, args).await,
+        None => create(&config, &administration, args).await,
         Some(InviteCommand::List { tenant }) => {
-            let tenant = optional_tenant(administration, tenant).await?;
+            let tenant = optional_tenant(&administration, tenant).await?;
             let invitations = administration.invitations(tenant.as_ref()).await?;
             print_list(args.json, &invitations, |line| {
                 let state = match (line.used_at, line.withdrawn_at) {

@@ -22,6 +22,9 @@ pub struct ServeArgs {
     /// Write the node's URL to this file once it is ready, and its metrics' URL on a second line.
     #[arg(long, hide = true)]
     ready_file: Option<PathBuf>,
+    /// Serve metrics on a free port if theirs is taken.
+    #[arg(long, hide = true)]
+    any_metrics_port: bool,
     /// Stop when standard input ends, because the parent process is gone.
     #[arg(long, hide = true)]
     stop_with_stdin: bool,
@@ -40,6 +43,7 @@ pub async fn serve(mut config: Config, args: ServeArgs) -> anyhow::Result<()> {
     if let Some(listen) = args.listen {
         config.server.listen = listen;
     }
+    config.telemetry.takes_other_port = args.any_metrics_port;
     for variable in Config::unknown_variables() {
         tracing::warn!(variable, "this variable is not a setting and is ignored");
     }

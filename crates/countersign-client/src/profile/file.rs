@@ -15,6 +15,14 @@ use crate::private_file::{FileProblem, PrivateFile};
 const HEAD: &str =
     "# A profile of Countersign. It has private keys: a reader can act in your name.\n\n";
 
+/// Files that an enforcer keeps beside its profile.
+const BESIDE_ENFORCER: [&str; 4] = [
+    "grants.json",
+    "grants.log",
+    "grants.log.old",
+    "prompts.json",
+];
+
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
@@ -28,22 +36,23 @@ pub struct ProfileFile {
 }
 
 impl ProfileFile {
-    /// The profile of this name in the user's configuration directory.
+    /// The profile of this name, in the directory that `COUNTERSIGN_PROFILES` names or in the
+    /// user's configuration directory.
     pub fn named(name: &str) -> Result<Self, ProfileError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
         let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric());
         if !begins || !name.chars().all(plain) || name.len() > 64 {
             return Err(ProfileError::Name);
         }
-        let directory = std::env::var_os("XDG_CONFIG_HOME").filter(|path| !path.is_empty());
-        let directory = match directory {
-            Some(directory) => PathBuf::from(directory),
-            None => {
-                PathBuf::from(std::env::var_os("HOME").ok_or(ProfileError::NoHome)?).join(".config")
-            }
-        };
-        let directory = directory.join("countersign");
-        Ok(Self::at(directory.join(format!("{name}.toml"))))
+        Ok(Self::at(directory()?.join(format!("{name}.toml"))))
+    }
+
+    /// Every profile in that directory.
+    pub fn all() -> Result<Vec<Self>, ProfileError> {
+        let entries = fs::read_dir(directory()?).into_iter().flatten().flatten();
+        let paths = entries.map(|entry| entry.path());
+        let profiles = paths.filter(|path| path.extension().is_some_and(|it| it == "toml"));
+        Ok(profiles.map(Self::at).collect())
     }
 
     pub fn at(path: PathBuf) -> Self {
@@ -121,6 +130,29 @@ impl ProfileFile {
         Ok(profile)
     }
 
+    /// Removes the roles at gateways of these tenants, with what they keep beside the profile; and
+    /// the profile once it has no role.
+    pub fn forget(&self, tenants: &[String]) -> Result<(), ProfileError> {
+        let io = |error| self.io(error);
+        let _lock = self.file.lock().map_err(io)?;
+        let Some(mut profile) = self.read()? else {
+            return Ok(());
+        };
+        if (profile.enforcer.as_ref()).is_some_and(|it| tenants.contains(&it.gateway.tenant)) {
+            for extension in BESIDE_ENFORCER {
+                self.beside(extension).remove().map_err(io)?;
+            }
+            profile.enforcer = None;
+        }
+        let is_theirs = |it: &ApproverProfile| tenants.contains(&it.gateway.tenant);
+        profile.approver = profile.approver.filter(|it| !is_theirs(it));
+        if profile.enforcer.is_some() || profile.approver.is_some() {
+            return self.file.write(&self.text(&profile)?).map_err(io);
+        }
+        self.file.remove().map_err(io)?;
+        self.beside("lock").remove().map_err(io)
+    }
+
     /// A profile beside this one, such as `default-2`.
     #[must_use]
     pub fn numbered(&self, number: u32) -> Self {
@@ -139,4 +171,19 @@ impl ProfileFile {
         let text = text.map_err(|error| self.io(io::Error::other(error.to_string())))?;
         Ok(Zeroizing::new([HEAD, text.as_str()].concat()))
     }
+}
+
+/// Where profiles are found by name.
+fn directory() -> Result<PathBuf, ProfileError> {
+    let set = |name| std::env::var_os(name).filter(|path| !path.is_empty());
+    if let Some(directory) = set("COUNTERSIGN_PROFILES") {
+        return Ok(PathBuf::from(directory));
+    }
+    let base = match set("XDG_CONFIG_HOME") {
+        Some(directory) => PathBuf::from(directory),
+        None => {
+            PathBuf::from(std::env::var_os("HOME").ok_or(ProfileError::NoHome)?).join(".config")
+        }
+    };
+    Ok(base.join("countersign"))
 }
