@@ -195,7 +195,11 @@ async fn a_rejection_without_a_match_or_twice_says_so() {
         &["reject", &asking.request_id[..30], "--reason", reason],
     );
     let done = done.expect(0);
-    assert!(done.err.contains("rejected: git push"), "{}", done.err);
+    assert!(
+        done.err.contains("rejected: Run `git push` in work"),
+        "{}",
+        done.err
+    );
     let denial = asking.end().await.1.unwrap_err().to_string();
     assert!(denial.contains(reason), "{denial}");
     run(&world, "laptop", &["reject"]).expect(77);
