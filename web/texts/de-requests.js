@@ -32,6 +32,8 @@ export const requestTexts = {
 			id: "Anfrage",
 			hash: "SHA-256",
 			tool: "Tool",
+			server: "MCP-Server",
+			file: "Datei",
 		},
 		details: "Details",
 		contentOf: (kind) => `Inhalt: ${kind}`,

@@ -1,6 +1,7 @@
 // German. People are addressed with "du".
 
 import { counting } from "./count.js";
+import { inboxTexts } from "./de-inbox.js";
 import { notificationTexts } from "./de-notifications.js";
 import { problemTexts } from "./de-problems.js";
 import { requestTexts } from "./de-requests.js";
@@ -202,12 +203,9 @@ export const texts = {
 		"task.review": "Aufgabe",
 		"checkpoint.review": "Zwischenstand",
 		tool: "Tool-Aufruf",
+		question: "Frage",
 		other: "Anfrage",
 		unknown: "Unlesbare Anfrage",
-	},
-	headline: {
-		patch: (files) => (files.length ? files.join(", ") : "Patch"),
-		tool: (tool) => tool,
 	},
 	time: {
 		none: "ohne Frist",
@@ -233,6 +231,7 @@ export const texts = {
 	},
 	verdicts: { approve: "Genehmigt", reject: "Abgelehnt" },
 
+	...inboxTexts,
 	...requestTexts,
 	signIn: signInTexts,
 	problems: problemTexts,
@@ -256,14 +255,6 @@ export const texts = {
 		since: "Seit",
 		updated: "Aktualisiert",
 		ended: "Beendet",
-		sessionStates: {
-			running: "Läuft",
-			idle: "Untätig",
-			waiting: "Wartet",
-			ended: "Beendet",
-			error: "Fehler",
-			paused: "Angehalten",
-		},
 		paired: "Gekoppelt",
 		introducedBy: "Vorgestellt von",
 		host: "Rechner",
@@ -420,6 +411,7 @@ export const texts = {
 			["Enter", "Öffnen"],
 			["a", "Genehmigen (in einer Anfrage)"],
 			["r", "Ablehnen (in einer Anfrage)"],
+			["x", "Auswählen (im Eingang)"],
 			["/", "Filtern, oder in einer Anfrage suchen"],
 			["u", "Zurück zum Eingang"],
 			["g i", "Eingang"],

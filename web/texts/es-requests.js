@@ -32,6 +32,8 @@ export const requestTexts = {
 			id: "Solicitud",
 			hash: "SHA-256",
 			tool: "Herramienta",
+			server: "Servidor MCP",
+			file: "Archivo",
 		},
 		details: "Detalles",
 		contentOf: (kind) => `Contenido: ${kind}`,

@@ -1,6 +1,7 @@
 // Spanish. People are addressed with "tú".
 
 import { counting } from "./count.js";
+import { inboxTexts } from "./es-inbox.js";
 import { notificationTexts } from "./es-notifications.js";
 import { problemTexts } from "./es-problems.js";
 import { requestTexts } from "./es-requests.js";
@@ -198,12 +199,9 @@ export const texts = {
 		"task.review": "Tarea",
 		"checkpoint.review": "Punto de control",
 		tool: "Llamada a herramienta",
+		question: "Pregunta",
 		other: "Solicitud",
 		unknown: "Solicitud ilegible",
-	},
-	headline: {
-		patch: (files) => (files.length ? files.join(", ") : "Parche"),
-		tool: (tool) => tool,
 	},
 	time: {
 		none: "sin plazo",
@@ -229,6 +227,7 @@ export const texts = {
 	},
 	verdicts: { approve: "Aprobada", reject: "Rechazada" },
 
+	...inboxTexts,
 	...requestTexts,
 	signIn: signInTexts,
 	problems: problemTexts,
@@ -252,14 +251,6 @@ export const texts = {
 		since: "Desde",
 		updated: "Actualizada",
 		ended: "Terminada",
-		sessionStates: {
-			running: "En marcha",
-			idle: "Inactiva",
-			waiting: "En espera",
-			ended: "Terminada",
-			error: "Error",
-			paused: "En pausa",
-		},
 		paired: "Vinculado",
 		introducedBy: "Presentado por",
 		host: "Equipo",
@@ -417,6 +408,7 @@ export const texts = {
 			["Enter", "Abrir"],
 			["a", "Aprobar (en una solicitud)"],
 			["r", "Rechazar (en una solicitud)"],
+			["x", "Seleccionar (en la bandeja)"],
 			["/", "Filtrar, o buscar en una solicitud"],
 			["u", "Volver a la bandeja de entrada"],
 			["g i", "Bandeja de entrada"],

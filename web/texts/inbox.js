@@ -138,7 +138,6 @@ export const inboxTexts = {
 			approve: "Approve several requests",
 			reject: "Reject several requests",
 		},
-		lead: "Each request is shown in full, and signed by itself.",
 		step: (/** @type {number} */ at, /** @type {number} */ of) =>
 			`Request ${at} of ${of}`,
 		skip: "Skip",
