@@ -42,9 +42,9 @@ fn edit(old: &str, new: &str, content: Option<&[u8]>) -> Result<Value, String> {
 #[test]
 fn an_edit_that_does_not_fit_the_file_is_refused_before_anyone_is_asked() {
     for (old, content, expected) in [
-        ("x", Some(&b"a\nb\n"[..]), "does not have it"),
+        ("x", Some(&b"a\nb\n"[..]), "does not contain it"),
         ("x", None, "does not exist"),
-        ("a", Some(b"a a\n"), "has it 2 times"),
+        ("a", Some(b"a a\n"), "contains it 2 times"),
         ("", Some(b"a\n"), "the text to replace is empty"),
         ("a", Some(b"a\xff"), "not UTF-8 text"),
     ] {

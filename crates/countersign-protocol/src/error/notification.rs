@@ -7,7 +7,7 @@ use super::description::ErrorDescription;
 pub enum NotificationError {
     #[error("this gateway doesn't send notifications: {reason}")]
     Off { reason: &'static str },
-    #[error("notifications are sent only to public addresses, over https")]
+    #[error("notifications are sent only over https and to public addresses")]
     Address { pointer: &'static str },
     #[error("this approver has no such active device")]
     NoDevice,
