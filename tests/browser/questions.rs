@@ -71,8 +71,10 @@ async fn questions_are_shown_with_their_choices_and_answered() {
 
     // Left to the agent, with and without words.
     for (words, code) in [("", 0), ("Choose yourself.", 2)] {
-        let hook = bot.begin_with(&["hook", "claude"], &event(&json!([questions[0]])));
-        page.open_request("Which database should it use?").await;
+        let mut question = questions[0].clone();
+        question["question"] = format!("And {code}?").into();
+        let hook = bot.begin_with(&["hook", "claude"], &event(&json!([question])));
+        page.open_request(&format!("And {code}?")).await;
         page.press("Don’t answer").await;
         page.sees("it asks in its own dialog").await;
         page.fill("Reason (optional)", words).await;

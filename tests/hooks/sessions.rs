@@ -50,9 +50,7 @@ async fn a_session_does_not_wait_longer_than_its_hook() {
     // Not decided in time.
     let ran = scene.start_hook(Agent::Claude, &["--timeout", "4s"], &scene.bash("make"));
     session.becomes("waiting_approval").await;
-    end(ran)
-        .await
-        .is_denied(Agent::Claude, "without a decision");
+    end(ran).await.is_denied(Agent::Claude, "decision");
     assert_eq!(session.state().await, "executing");
     // Interrupted, and withdrawn.
     let child = scene.start_hook(Agent::Claude, &[], &scene.bash("make"));

@@ -53,7 +53,7 @@ function readQuestion(value) {
 		if (description !== undefined && typeof description !== "string")
 			return null;
 		read.push({ label, description: description ?? null });
-		if (Object.keys(other).length > 0) others[label] = other;
+		if (Object.keys(other).length > 0) others[label] = other.more ?? other;
 	}
 	return {
 		question,
@@ -95,9 +95,7 @@ function questionCard(question, at) {
 	words.addEventListener("input", () => {
 		other.checked = words.value.trim() !== "";
 	});
-	other.addEventListener("change", () => {
-		if (other.checked) words.focus();
-	});
+	words.hidden = options.length > 0;
 	const tree = more && treeView(more, texts.request.also);
 	const element = el(
 		"fieldset",
@@ -134,6 +132,10 @@ function questionCard(question, at) {
 		words,
 		tree?.element,
 	);
+	element.addEventListener("change", ({ target }) => {
+		words.hidden = options.length > 0 && !other.checked;
+		if (target === other && other.checked) words.focus();
+	});
 	return {
 		element,
 		start: () => tree?.start(),
