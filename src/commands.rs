@@ -20,6 +20,7 @@ pub mod output;
 mod short_id;
 mod signals;
 pub mod terminal;
+mod waiting;
 
 use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use clap_complete::Shell;

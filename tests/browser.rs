@@ -16,6 +16,7 @@ mod marionette;
 mod notified;
 mod page;
 mod pairing;
+mod questions;
 mod readable;
 mod several;
 mod sign_in;

@@ -13,6 +13,7 @@ pub mod install;
 mod mcp;
 mod newcomer;
 mod page;
+mod waiting;
 
 use crate::support::Client;
 use crate::support::database::Database;

@@ -4,3 +4,5 @@ mod failing;
 mod gate;
 mod links;
 mod process;
+mod questions;
+mod sessions;

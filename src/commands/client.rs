@@ -17,6 +17,7 @@ use super::hook::{self, HookArgs};
 use super::install::{self, InstallArgs};
 use super::mcp::{self, McpArgs};
 use super::output::{print_list, remark};
+use super::waiting::{self, WaitingArgs};
 
 #[derive(Subcommand)]
 pub enum ClientCommand {
@@ -52,6 +53,13 @@ pub enum ClientCommand {
         #[arg(add = complete::pairings())]
         id: String,
     },
+    /// List the requests that programs of this user wait for on this machine, and decide them here.
+    ///
+    /// Hooks, `run`, `ask` and `mcp` say whom they wait for, and how long. With --decide, a person
+    /// decides in this terminal, with the key of a device of their own; the first answer counts,
+    /// wherever it is given.
+    #[command(after_help = waiting::EXAMPLES)]
+    Waiting(WaitingArgs),
     /// Give an agent tools to ask with: an MCP server on standard input and output.
     ///
     /// The tools are `request_approval`, `check_approval` and `withdraw_approval`. When the input
@@ -98,6 +106,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<ExitAction> {
         },
         ClientCommand::Pairings { options } => pairings(&options),
         ClientCommand::Unpair { options, id } => unpair(&options, &id).await,
+        ClientCommand::Waiting(args) => waiting::run(args).await,
         ClientCommand::Mcp(args) => mcp::run(args).await,
         ClientCommand::Install(args) => install::run(args).await,
         ClientCommand::Doctor(args) => doctor::run(args).await,

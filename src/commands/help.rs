@@ -28,7 +28,8 @@ const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Ask, on an agent's machine",
         &[
-            "run", "ask", "install", "doctor", "policy", "grants", "mcp", "hook", "guard",
+            "run", "ask", "waiting", "install", "doctor", "policy", "grants", "mcp", "hook",
+            "guard",
         ],
     ),
     (

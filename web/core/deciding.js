@@ -26,6 +26,14 @@ async function signChoice(session, item, choice) {
 			const { checkGrant } = await loaded(import("./grants.js"));
 			checkGrant(choice.grant, content.artifact);
 		}
+		if (choice.answers !== undefined) {
+			const { questions } = content.artifact.payload;
+			if (
+				!Array.isArray(questions) ||
+				questions.length !== choice.answers.length
+			)
+				throw Problem.of("oddAnswers", {});
+		}
 		return decideOpened(content.artifact, enforcer, choice, signing);
 	}
 	const problem = content.opened

@@ -35,6 +35,9 @@ const MAX_GRANT_SECONDS = 24 * 60 * 60;
 const REJECTION_SECONDS = 60 * 60;
 const MAX_REASON_CHARS = 4_000;
 const MAX_ACTION_CHARS = 1_024;
+const MAX_QUESTIONS = 16;
+const MAX_ANSWER_TEXTS = 64;
+const MAX_ANSWER_CHARS = 4_000;
 const MAX_NONCE_CHARS = 512;
 const SCOPES = /** @type {const} */ (["once", "timebox", "session"]);
 const VERDICTS = /** @type {const} */ (["approve", "reject"]);
@@ -168,17 +171,38 @@ async function spellDecision(subject, choice, expiresAt, { keys, random }) {
  * @param {Choice} choice
  * @returns {JsonObject}
  */
-function hintsOf({ reason, actionId, grant }) {
+function hintsOf({ reason, actionId, grant, answers }) {
 	if (reason !== undefined && !isWithin(reason, MAX_REASON_CHARS))
 		throw Problem.of("longReason", { limit: MAX_REASON_CHARS });
 	if (actionId !== undefined && !isWithin(actionId, MAX_ACTION_CHARS)) {
 		throw Problem.of("longAction", { limit: MAX_ACTION_CHARS });
 	}
+	if (answers !== undefined && !areAnswers(answers))
+		throw Problem.of("oddAnswers", {});
 	return {
+		...(answers === undefined
+			? {}
+			: { answers: answers.map((texts) => texts.map(cleanText)) }),
 		...(reason === undefined ? {} : { reason: cleanText(reason) }),
 		...(actionId === undefined ? {} : { actionId }),
 		...(grant === undefined ? {} : { grant }),
 	};
+}
+
+/** @param {string[][]} answers */
+function areAnswers(answers) {
+	const isText = (/** @type {string} */ text) =>
+		text !== "" && isWithin(text, MAX_ANSWER_CHARS);
+	return (
+		answers.length > 0 &&
+		answers.length <= MAX_QUESTIONS &&
+		answers.every(
+			(texts) =>
+				texts.length > 0 &&
+				texts.length <= MAX_ANSWER_TEXTS &&
+				texts.every(isText),
+		)
+	);
 }
 
 /**

@@ -141,6 +141,7 @@
  * @property {Grant} [grant]
  * @property {string} [reason] at most 4,000 characters; encrypted to the enforcer
  * @property {string} [actionId] one of the artifact's actions
+ * @property {string[][]} [answers] for each question of the artifact, the texts that were chosen or written
  */
 
 /**
@@ -425,6 +426,7 @@
  * @property {{}} grantChooses a later word chooses a program, a file, a directory or a configuration
  * @property {{}} actionOpposite this action is for the opposite decision
  * @property {{}} actionUnknown the request offers no action of this id
+ * @property {{}} oddAnswers a question has no answer, or one that is too long
  * @property {{ limit: number }} longReason a reason may have at most … characters
  * @property {{ limit: number }} longAction the id of an action may have at most … characters
  * @property {{}} hintsForNobody this enforcer is not paired, so a reason cannot be encrypted for it; reject without one

@@ -378,7 +378,7 @@ export const tests = {
 			await enforcerOf(encryption),
 		];
 		const artifact = await parseArtifact(utf8(encryption.artifact.plaintext));
-		const [rejection, approval] = encryption.decisions;
+		const [rejection, approval, answered] = encryption.decisions;
 		const rejecting = {
 			keys,
 			now: 0,
@@ -422,6 +422,35 @@ export const tests = {
 			await decideOpened(artifact, pinned, choice, approving),
 			canonical(body),
 		);
+		const hints = answered.sealedHints;
+		const answering = {
+			keys,
+			now: 0,
+			random: scripted(
+				[
+					toHex(fromBase64url("key", answered.body.nonce)),
+					hints.contentKey,
+					toHex(fromBase64url("key", hints.ciphertext.nonce)),
+				],
+				{
+					skE: hints.ephemeral[0].skE,
+					encapsulated: fromBase64url(
+						"key",
+						hints.ciphertext.recipients[0].encapsulated,
+					),
+				},
+			),
+		};
+		const { answers } = JSON.parse(hints.plaintext);
+		assertEqual(
+			await decideOpened(
+				artifact,
+				pinned,
+				{ verdict: "approve", answers },
+				answering,
+			),
+			canonical(answered.body),
+		);
 		for (const text of [canonical(rejection.body), canonical(body)]) {
 			await verifyDecision(
 				readDecision(parse("decision", text)),
@@ -461,11 +490,17 @@ export const tests = {
 		const signing = {
 			keys,
 			now: Date.now(),
-			random: scripted(["00".repeat(16)], null),
+			random: scripted(Array(7).fill("00".repeat(16)), null),
 		};
 		/** @type {[import('../core/types.js').Choice, string][]} */
 		const refused = [
 			[{ verdict: "approve", lastsSeconds: 60 }, "onceHasNoTime"],
+			[{ verdict: "approve", answers: [] }, "oddAnswers"],
+			[{ verdict: "approve", answers: [[]] }, "oddAnswers"],
+			[{ verdict: "approve", answers: [["yes"], [""]] }, "oddAnswers"],
+			[{ verdict: "approve", answers: [["x".repeat(4_001)]] }, "oddAnswers"],
+			[{ verdict: "approve", answers: Array(17).fill(["x"]) }, "oddAnswers"],
+			[{ verdict: "approve", answers: [Array(65).fill("x")] }, "oddAnswers"],
 			[
 				{ verdict: "approve", scope: "timebox", lastsSeconds: 60 },
 				"grantIncomplete",

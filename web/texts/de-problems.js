@@ -196,6 +196,8 @@ export const problemTexts = {
 	actionOpposite: () =>
 		"Diese Auswahl gehört zur entgegengesetzten Entscheidung.",
 	actionUnknown: () => "Die Anfrage bietet diese Auswahl nicht an.",
+	oddAnswers: () =>
+		"Beantworte zuerst jede Frage. Eine Antwort darf bis zu 4.000 Zeichen haben.",
 	longReason: (v) =>
 		`Eine Begründung kann höchstens ${digits(Number(v.limit))} Zeichen haben. Kürze sie.`,
 	longAction: () => "Die ID dieser Auswahl ist zu lang.",

@@ -70,6 +70,16 @@ export const requestTexts = {
 		viewAs: "Anzeigen als",
 		largePlan: "Dieser Text ist lang und wird deshalb unformatiert gezeigt.",
 	},
+	question: {
+		send: "Antwort senden",
+		several: "Du kannst mehrere wählen.",
+		other: "Etwas anderes",
+		words: "Deine eigenen Worte",
+		dismiss: "Nicht antworten",
+		dismissTitle: "Diese Frage dem Agenten überlassen?",
+		dismissHint:
+			"Deine Worte gehen an den Agenten. Ohne Worte fragt er in seinem eigenen Dialog auf seinem Rechner.",
+	},
 	patch: {
 		unified: "Untereinander",
 		split: "Nebeneinander",

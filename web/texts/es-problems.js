@@ -197,6 +197,8 @@ export const problemTexts = {
 		"Una palabra posterior elige un programa, un archivo, un directorio o una configuración. Elige más palabras, o exactamente lo mismo otra vez.",
 	actionOpposite: () => "Esta opción es para la decisión contraria.",
 	actionUnknown: () => "La solicitud no ofrece esta opción.",
+	oddAnswers: () =>
+		"Responde primero a todas las preguntas. Una respuesta puede tener hasta 4.000 caracteres.",
 	longReason: (v) =>
 		`Un motivo puede tener como máximo ${digits(Number(v.limit))} caracteres. Acórtalo.`,
 	longAction: () => "El ID de esta opción es demasiado largo.",

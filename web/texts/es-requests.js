@@ -69,6 +69,16 @@ export const requestTexts = {
 		viewAs: "Mostrar como",
 		largePlan: "Este texto es largo, así que se muestra sin formato.",
 	},
+	question: {
+		send: "Enviar respuesta",
+		several: "Puedes elegir varias.",
+		other: "Otra cosa",
+		words: "Tus propias palabras",
+		dismiss: "No responder",
+		dismissTitle: "¿Dejar esta pregunta al agente?",
+		dismissHint:
+			"Tus palabras llegan al agente. Sin ellas, pregunta en su propio diálogo, en su máquina.",
+	},
 	patch: {
 		unified: "Unificado",
 		split: "En paralelo",

@@ -188,6 +188,8 @@ export const problemTexts = {
 	grantChooses: () =>
 		"A later word chooses a program, a file, a directory or a configuration. Choose more words, or exactly the same again.",
 	actionOpposite: () => "This choice is for the opposite decision.",
+	oddAnswers: () =>
+		"Answer every question first. An answer can have up to 4,000 characters.",
 	actionUnknown: () => "The request doesn’t offer this choice.",
 	longReason: (v) =>
 		`A reason can have at most ${digits(Number(v.limit))} characters. Shorten it.`,

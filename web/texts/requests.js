@@ -75,6 +75,16 @@ export const requestTexts = {
 		viewAs: "Show as",
 		largePlan: "This text is long, so it’s shown unformatted.",
 	},
+	question: {
+		send: "Send answer",
+		several: "You can choose more than one.",
+		other: "Something else",
+		words: "Your own words",
+		dismiss: "Don’t answer",
+		dismissTitle: "Leave this question to the agent?",
+		dismissHint:
+			"Your words go to the agent. Without any, it asks in its own dialog on its machine.",
+	},
 	patch: {
 		unified: "Unified",
 		split: "Side by side",

@@ -31,6 +31,8 @@ export const LONGEST_REASON_SHOWN = 1000;
  * @property {() => void} dispose
  * @property {Searchable | null} searchable
  * @property {[string, import('../ui/dom.js').Child[]][]} facts for the details
+ * @property {(() => string[][] | null) | null} answers to the questions that it asks; null while one is missing
+ * @property {() => void} end it was decided
  */
 
 /**
@@ -88,6 +90,8 @@ export async function contentView(artifact) {
 		},
 		searchable: whole.searchable ?? null,
 		facts,
+		answers: whole.answers ?? null,
+		end: whole.end ?? (() => {}),
 	};
 }
 
@@ -249,6 +253,17 @@ async function byKind(artifact, rest, take) {
 			const { planView } = await import("./plan.js");
 			return { ...planView(plan), text: plan };
 		}
+		case "question": {
+			const { questionView, readQuestions } = await import("./question.js");
+			const questions = readQuestions(payload);
+			if (!questions) return null;
+			delete rest.kind;
+			delete rest.questions;
+			return {
+				...questionView(questions),
+				text: JSON.stringify(payload, null, 2),
+			};
+		}
 		case "tool": {
 			const tool = take("tool");
 			delete rest.kind;
@@ -268,13 +283,6 @@ async function byKind(artifact, rest, take) {
 					),
 				);
 			return { ...card, text: JSON.stringify(payload, null, 2) };
-		}
-		case "question": {
-			const { kind: _, agent: __, directory: ___, ...input } = payload;
-			const asked = await questionCard(input);
-			if (!asked) return null;
-			for (const name of ["kind", ...Object.keys(input)]) delete rest[name];
-			return { ...asked, text: JSON.stringify(payload, null, 2) };
 		}
 		default:
 			return null;

@@ -1,6 +1,7 @@
 // Deciding: one click, with a reason for a rejection, or an approval that reaches further.
 
 import { fewestWords, grantableWords } from "../core/grants.js";
+import { Problem } from "../core/problem.js";
 import { texts } from "../texts.js";
 import { dateTime } from "../ui/clock.js";
 import { openDialog } from "../ui/dialog.js";
@@ -25,11 +26,13 @@ const MOST_WORDS = 64;
  * The buttons. A key does what a button says that is the only one of its kind.
  * @param {Item} item
  * @param {(choice: Choice) => Promise<void>} decide throws what the person should read
+ * @param {() => string[][] | null} answers to the questions that are asked
  */
-export function decisionBar(item, decide) {
+export function decisionBar(item, decide, answers) {
 	const place = el("div", null);
 	const artifact = item.content.opened ? item.content.artifact : null;
 	const actions = artifact?.actions ?? [];
+	const isQuestion = artifact?.payload.kind === "question";
 	const reject = (/** @type {RequestedAction | undefined} */ action) =>
 		rejectDialog(item, action, decide);
 
@@ -58,7 +61,7 @@ export function decisionBar(item, decide) {
 	const plainReject =
 		item.artifactHash === null
 			? null
-			: button(texts.decide.reject, {
+			: button(isQuestion ? texts.question.dismiss : texts.decide.reject, {
 					kind: "bad-quiet",
 					icon: "cross",
 					"aria-keyshortcuts": "r",
@@ -67,7 +70,7 @@ export function decisionBar(item, decide) {
 	plainReject?.append(keyHint("r"));
 	const plainApprove =
 		artifact && actions.length === 0
-			? button(texts.decide.approve, {
+			? button(isQuestion ? texts.question.send : texts.decide.approve, {
 					kind: "good",
 					icon: "check",
 					"aria-keyshortcuts": "a",
@@ -78,7 +81,12 @@ export function decisionBar(item, decide) {
 		busy(
 			plainApprove,
 			place,
-			() => decide({ verdict: "approve" }),
+			() => {
+				if (!isQuestion) return decide({ verdict: "approve" });
+				const given = answers();
+				if (given === null) throw Problem.of("oddAnswers", {});
+				return decide({ verdict: "approve", answers: given });
+			},
 			texts.decide.sending,
 		),
 	);
@@ -170,6 +178,8 @@ function rejectDialog(item, action, decide) {
 	const place = el("div", null);
 	const go = button(texts.decide.reject, { kind: "bad", type: "submit" });
 	if (action) fill(go, captionOf(action));
+	else if (artifactOf(item)?.payload.kind === "question")
+		fill(go, texts.question.dismiss);
 	const send = () =>
 		busy(
 			go,
@@ -208,7 +218,14 @@ function rejectDialog(item, action, decide) {
 		),
 	);
 	const label = `${texts.decide.reason} (${texts.decide.optional})`;
-	const dialog = openDialog(texts.decide.rejectTitle, () => [
+	const isQuestion = artifactOf(item)?.payload.kind === "question";
+	const title = isQuestion
+		? texts.question.dismissTitle
+		: texts.decide.rejectTitle;
+	const hint = isQuestion
+		? texts.question.dismissHint
+		: texts.decide.reasonHint;
+	const dialog = openDialog(title, () => [
 		el(
 			"form",
 			{
@@ -222,7 +239,7 @@ function rejectDialog(item, action, decide) {
 			},
 			subjectOf(item),
 			item.isPaired
-				? [field(label, reason, texts.decide.reasonHint), quick]
+				? [field(label, reason, hint), !isQuestion && quick]
 				: el("p", { class: "quiet" }, texts.decide.noReason),
 			place,
 			el(

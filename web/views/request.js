@@ -144,6 +144,7 @@ export async function view({ approver, args, go }) {
 		if (mine !== turn) return made.dispose();
 		content = made;
 		showDetails(shown ?? item);
+		if (item.state !== "pending") made.end();
 		element.classList.toggle("roomy", made.wide);
 		findButton.hidden = made.searchable === null;
 		side.before(
@@ -182,6 +183,7 @@ export async function view({ approver, args, go }) {
 		element.classList.toggle("ended", item.state !== "pending");
 		if (item.state !== "pending") {
 			bar = null;
+			content?.end();
 			// The focus must not vanish with the buttons, or with the dialog in which it was
 			// decided.
 			const hadFocus =
@@ -200,7 +202,11 @@ export async function view({ approver, args, go }) {
 			return;
 		}
 		if (bar) return;
-		bar = decisionBar(item, (choice) => approver.decide(item, choice));
+		bar = decisionBar(
+			item,
+			(choice) => approver.decide(item, choice),
+			() => content?.answers?.() ?? null,
+		);
 		bar.element.toggleAttribute("inert", !isSettled);
 		// A button of a notification was pressed. It is only marked: nothing was shown then.
 		if (wanted === "approve" || wanted === "reject")

@@ -183,7 +183,11 @@ export function view({ approver, args }) {
 		});
 		const others = el("div", { class: "row" }, skip, stop);
 		if (verdict === "approve") {
-			decision = decisionBar(item, (choice) => decide(item, choice));
+			decision = decisionBar(
+				item,
+				(choice) => decide(item, choice),
+				() => content?.answers?.() ?? null,
+			);
 			decision.element.append(others);
 			return decision.element;
 		}

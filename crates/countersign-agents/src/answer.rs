@@ -6,7 +6,8 @@ use std::panic::AssertUnwindSafe;
 use futures_util::FutureExt as _;
 
 use crate::agent::Agent;
-use crate::event::{EventKind, HookEvent};
+use crate::event::{EventKind, HookEvent, ToolCall};
+use crate::question::{QuestionAnswers, answer_text};
 
 /// The exit status that agents take for a denial.
 pub const BLOCK: u8 = 2;
@@ -26,6 +27,11 @@ pub enum HookVerdict {
     Denied(String),
     /// A person has approved it. The text names the approver.
     Approved(String),
+    /// A person has answered the agent's questions.
+    Answered {
+        by: String,
+        answers: QuestionAnswers,
+    },
     /// Nobody had to be asked. The agent's own rules still hold.
     NotAsked,
 }
@@ -49,6 +55,9 @@ impl HookOutput {
         context: Option<&str>,
     ) -> Self {
         let context = context.filter(|_| takes_context(agent, event));
+        if let HookVerdict::Answered { by, answers } = verdict {
+            return Self::answered(agent, event, by, answers, context);
+        }
         let approved = match verdict {
             HookVerdict::Denied(reason) => {
                 let further = context.map(|context| format!("\n\n{context}"));
@@ -58,13 +67,44 @@ impl HookOutput {
             HookVerdict::Approved(by) if event.call().is_some() => {
                 Some(format!("approved by {by}"))
             }
-            HookVerdict::Approved(_) | HookVerdict::NotAsked => None,
+            HookVerdict::Approved(_) | HookVerdict::Answered { .. } | HookVerdict::NotAsked => None,
         };
         let answer = (agent.definition().permission)(event, approved, context);
         Self {
             stdout: answer.map(|answer| answer.to_string()).unwrap_or_default(),
             stderr: String::new(),
             status: 0,
+        }
+    }
+
+    fn answered(
+        agent: Agent,
+        event: &HookEvent,
+        by: &str,
+        answers: &QuestionAnswers,
+        context: Option<&str>,
+    ) -> Self {
+        let definition = agent.definition();
+        let questions = event.call().and_then(ToolCall::questions);
+        let (Some(call), Some(questions)) = (event.call(), questions) else {
+            return Self::denied(agent, Some(event), "it asks nothing");
+        };
+        let permission = (definition.permission)(event, Some(format!("answered by {by}")), context);
+        match permission {
+            Some(mut answer) if definition.takes_answers => {
+                answer["hookSpecificOutput"]["updatedInput"] = call.answered_input(answers);
+                Self {
+                    stdout: answer.to_string(),
+                    stderr: String::new(),
+                    status: 0,
+                }
+            }
+            _ => {
+                let further = context.map(|context| format!("\n\n{context}"));
+                let text = answer_text(by, questions, answers);
+                let text = format!("{text}{}", further.unwrap_or_default());
+                Self::denied(agent, Some(event), &text)
+            }
         }
     }
 }

@@ -32,6 +32,9 @@ pub struct AgentDefinition {
     pub deletes_line_ends: bool,
     /// Its model gets to see additional context with an answer.
     pub takes_context: bool,
+    /// Its tool that asks the user takes the answers with its input. For others the call is denied
+    /// with the answers as the reason.
+    pub takes_answers: bool,
     /// The denial of an event of this name, with the reason.
     pub denial: fn(&str, &str) -> Value,
     /// Where `deny` is in a denial.

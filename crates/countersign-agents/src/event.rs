@@ -81,6 +81,10 @@ pub enum ToolAction {
     Plan {
         text: String,
     },
+    /// Asks the agent's user.
+    Question {
+        questions: Vec<AgentQuestion>,
+    },
     /// Fetches from the network, or searches there.
     Web,
     /// Reads or searches files.
@@ -89,6 +93,23 @@ pub enum ToolAction {
     Internal,
     /// Nothing is known of it.
     Other,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentQuestion {
+    pub text: String,
+    pub header: Option<String>,
+    pub choices: Vec<QuestionChoice>,
+    pub takes_several: bool,
+    /// Members that are not understood.
+    pub rest: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuestionChoice {
+    pub label: String,
+    pub description: Option<String>,
+    pub rest: Map<String, Value>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,6 +172,7 @@ impl ToolAction {
             }
             Self::Mcp { .. } => "mcp",
             Self::Plan { .. } => "plan",
+            Self::Question { .. } => "question",
             Self::Web => "web",
             Self::Read => "read",
             Self::Internal => "internal",
@@ -161,11 +183,11 @@ impl ToolAction {
     pub fn may_change_files(&self) -> bool {
         !matches!(
             self,
-            Self::Read | Self::Internal | Self::Web | Self::Plan { .. }
+            Self::Read | Self::Internal | Self::Web | Self::Plan { .. } | Self::Question { .. }
         )
     }
 
-    pub const CLASSES: [&str; 8] = [
-        "command", "edit", "mcp", "plan", "web", "read", "internal", "other",
+    pub const CLASSES: [&str; 9] = [
+        "command", "edit", "mcp", "plan", "question", "web", "read", "internal", "other",
     ];
 }

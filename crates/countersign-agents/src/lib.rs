@@ -9,6 +9,7 @@
 //! | `names`, `places`, `commands`, `policy` | the files that a call names, and whether a person is asked |
 //! | `change`, `patch`, `proposal` | what an approver is shown |
 //! | `files`, `prepare` | reads the files of a call and its policy |
+//! | `question` | the questions that an agent asks its user, and their answers |
 //! | `answer` | the answer in the agent's own form |
 //! | `edit`, `install` | changes to the settings of agents, and our hook in them |
 
@@ -29,12 +30,14 @@ mod places;
 mod policy;
 mod prepare;
 mod proposal;
+mod question;
 
 pub use self::agent::{Agent, MAX_INPUT_BYTES, UnreadableEvent};
 pub use self::answer::{BLOCK, HookOutput, HookVerdict, guarded, takes_context};
 pub use self::definition::AgentDefinition;
 pub use self::event::{
-    CellChange, EventKind, HookEvent, MatchCount, TextReplacement, ToolAction, ToolCall,
+    AgentQuestion, CellChange, EventKind, HookEvent, MatchCount, QuestionChoice, TextReplacement,
+    ToolAction, ToolCall,
 };
 pub use self::files::{OwnPolicy, own_policy, policy, work_directories};
 pub use self::install::places::repository_root;
@@ -43,3 +46,4 @@ pub use self::places::{NamedPath, WorkDirectories, normal};
 pub use self::policy::{HookPolicy, PolicyJudgement};
 pub use self::prepare::{PreparedCall, PreparedRequest, prepare};
 pub use self::proposal::{BaseFile, ChangeProposal, MAX_PAYLOAD_BYTES};
+pub use self::question::QuestionAnswers;

@@ -85,6 +85,8 @@ impl ToolCall {
                 names.found.extend(files.into_iter().map(str::to_owned));
                 names.in_object(&self.rest);
             }
+            // Its words are only shown.
+            ToolAction::Question { .. } => {}
             _ => names.in_object(&self.input),
         }
         if self.action == ToolAction::Read && !names.has_path {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::agent::Agent;
 use crate::change::{cell_sources, diff, replaced};
-use crate::event::{CellChange, ToolAction, ToolCall};
+use crate::event::{AgentQuestion, CellChange, ToolAction, ToolCall};
 use crate::names::{MAX_NAMES, doubt_about};
 use crate::patch::{PatchOperation, touched};
 
@@ -183,6 +183,11 @@ impl ToolCall {
                 patch(text.clone())
             }
             ToolAction::Plan { text } => ("plan.review", json!({ "kind": "plan", "text": text })),
+            ToolAction::Question { questions } => {
+                let questions: Vec<_> = questions.iter().map(AgentQuestion::to_json).collect();
+                let payload = json!({ "kind": "question", "questions": questions });
+                ("checkpoint.review", payload)
+            }
             ToolAction::Mcp { server, tool } => {
                 let mut payload = json!({ "kind": "tool", "input": self.input });
                 payload["mcp"] = json!({ "server": server, "tool": tool });

@@ -118,6 +118,8 @@ pub enum Error {
     LongReason { limit: usize },
     #[error("the id of a choice may have at most {limit} characters")]
     LongAction { limit: usize },
+    #[error("answers are 1 to 16 lists of 1 to 64 texts, each of 1 to 4000 characters")]
+    OddAnswers,
     #[error("the stored decision allows nothing beyond its own request: {0}; ask again")]
     NoGrant(&'static str),
 

@@ -1,5 +1,5 @@
-//! Additions of a person to a decision: a reason, the chosen action, a grant. Our clients encrypt
-//! them to the enforcer, because the gateway reads decisions. The decision's signature covers them
+//! Additions of a person to a decision: a reason, the chosen action, a grant, the answers to an
+//! agent's questions. Our clients encrypt them to the enforcer, because the gateway reads decisions. The decision's signature covers them
 //! either way.
 
 use serde_json::json;
@@ -23,6 +23,9 @@ use countersign_protocol::text::is_longer;
 const HINTS: &str = "policyHints";
 const MAX_REASON_CHARS: usize = 4_000;
 const MAX_ACTION_CHARS: usize = 1_024;
+const MAX_QUESTIONS: usize = 16;
+const MAX_ANSWER_TEXTS: usize = 64;
+const MAX_ANSWER_CHARS: usize = 4_000;
 
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ArtifactHints {
@@ -30,6 +33,8 @@ pub struct ArtifactHints {
     /// The id of a requested action.
     pub action_id: Option<String>,
     pub grant: Option<GrantMatch>,
+    /// For each question of the request, in order, the texts that were chosen or written.
+    pub answers: Option<Vec<Vec<String>>>,
 }
 
 redacted! { ArtifactHints = "Hints(redacted)" }
@@ -91,6 +96,12 @@ impl ArtifactHints {
         if let Some(grant) = &self.grant {
             members["grant"] = grant.to_json();
         }
+        if let Some(answers) = &self.answers {
+            if !are_answers(answers) {
+                return Err(Error::OddAnswers);
+            }
+            members["answers"] = json!(answers);
+        }
         let sealed = seal::seal(
             (SealPurpose::Hints, None),
             keys.decryption(),
@@ -111,12 +122,14 @@ impl ArtifactHints {
             Some(None) => WantedGrant::NotUnderstood,
             Some(Some(matches)) => WantedGrant::Matching(matches),
         };
+        let answers = reader.optional_as("answers", ANSWERS, read_answers)?;
         // Something unknown could be a condition, so a decision that has it is not acted on.
         reader.finish()?;
         Ok(ReadHints {
             hints: Self {
                 reason,
                 action_id,
+                answers,
                 grant: match &wanted {
                     WantedGrant::Matching(matches) => Some(matches.clone()),
                     WantedGrant::Absent | WantedGrant::NotUnderstood => None,
@@ -147,4 +160,23 @@ impl ArtifactHints {
         )?;
         Self::read(&parse_canonical(HINTS, &content)?)
     }
+}
+
+const ANSWERS: &str = "1 to 16 lists of 1 to 64 texts, each of 1 to 4000 characters";
+
+fn are_answers(answers: &[Vec<String>]) -> bool {
+    let is_text = |text: &String| !text.is_empty() && !is_longer(text, MAX_ANSWER_CHARS);
+    let is_answer = |texts: &Vec<String>| {
+        (1..=MAX_ANSWER_TEXTS).contains(&texts.len()) && texts.iter().all(is_text)
+    };
+    (1..=MAX_QUESTIONS).contains(&answers.len()) && answers.iter().all(is_answer)
+}
+
+fn read_answers(node: &JsonNode<'_>) -> Option<Vec<Vec<String>>> {
+    let texts = |node: &JsonNode<'_>| -> Option<Vec<String>> {
+        let texts = node.as_array()?.iter();
+        texts.map(|text| text.as_str().map(str::to_owned)).collect()
+    };
+    let answers: Option<Vec<_>> = node.as_array()?.iter().map(texts).collect();
+    answers.filter(|answers| are_answers(answers))
 }

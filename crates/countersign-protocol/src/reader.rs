@@ -97,7 +97,7 @@ impl<'n, 'a> MemberReader<'n, 'a> {
     }
 
     /// An optional member, as `read` understands it.
-    fn optional_as<T>(
+    pub fn optional_as<T>(
         &mut self,
         name: &'static str,
         expected: &'static str,

@@ -16,6 +16,7 @@ use serde_json::json;
 
 use super::inbox::NOTHING_WAITING;
 use super::input::{is_interactive, open, says_yes, select};
+use super::questions::{ask_answers, asks_questions, read_answers};
 use super::view::{headline, render, request_json};
 use crate::commands::client_options::ClientOptions;
 use crate::commands::complete;
@@ -28,6 +29,7 @@ Examples:
   countersign approve                                        the only request that is waiting
   countersign approve 5e0c71f2
   countersign approve 5e0c71f2 --action staging
+  countersign approve 5e0c71f2 --answer 2 --answer 'the blue one'
   countersign approve 5e0c71f2 --for 1h --grant prefix git commit
   countersign approve 5e0c71f2 --save decision.json          for: countersign verify decision.json";
 
@@ -83,6 +85,10 @@ pub struct ApproveArgs {
     /// the first words of a plain command. Put the id before it.
     #[arg(long, num_args = 1.., value_name = "WORDS")]
     grant: Vec<String>,
+    /// The answer to a question of the request: the number or label of a choice, several with
+    /// commas between them, or your own words. Once for each question.
+    #[arg(long = "answer", value_name = "TEXT")]
+    answers: Vec<String>,
 }
 
 fn usage(problem: &'static str) -> anyhow::Error {
@@ -140,9 +146,10 @@ pub async fn approve(args: ApproveArgs) -> anyhow::Result<ExitAction> {
                     Some(grant.unwrap_or(GrantMatch::Same))
                 }
             },
+            answers: None,
         },
     };
-    decide(&args.common, choice).await
+    decide(&args.common, choice, &args.answers).await
 }
 
 pub async fn reject(args: DecisionOptions) -> anyhow::Result<ExitAction> {
@@ -153,10 +160,10 @@ pub async fn reject(args: DecisionOptions) -> anyhow::Result<ExitAction> {
         hints: ArtifactHints {
             reason: args.reason.clone(),
             action_id: args.action.clone(),
-            grant: None,
+            ..ArtifactHints::default()
         },
     };
-    decide(&args, choice).await
+    decide(&args, choice, &[]).await
 }
 
 /// Describes what an approval permits beyond the request.
@@ -177,7 +184,11 @@ fn beyond(choice: &ApproverChoice) -> Option<String> {
     })
 }
 
-async fn decide(args: &DecisionOptions, choice: ApproverChoice) -> anyhow::Result<ExitAction> {
+async fn decide(
+    args: &DecisionOptions,
+    mut choice: ApproverChoice,
+    given: &[String],
+) -> anyhow::Result<ExitAction> {
     let approver = open(&args.options)?;
     let mut screen = TerminalScreen::new(args.options.json);
     let Some(item) = select(&approver, args.id.as_deref()).await? else {
@@ -185,10 +196,31 @@ async fn decide(args: &DecisionOptions, choice: ApproverChoice) -> anyhow::Resul
         return Ok(ExitAction::code(DENIED));
     };
     // By now a part of an id may mean another request.
-    let sure = match choice.verdict {
+    let mut sure = match choice.verdict {
         Verdict::Approve => args.id.as_deref() == Some(item.request_id.as_str()),
         Verdict::Reject => args.id.is_some(),
     };
+    if choice.verdict == Verdict::Approve
+        && let Ok(opened) = &item.content
+    {
+        let artifact = opened.artifact();
+        if !given.is_empty() {
+            choice.hints.answers = Some(read_answers(artifact, given)?);
+        } else if asks_questions(artifact) {
+            if !is_interactive() {
+                return Err(usage(
+                    "it asks questions: give an --answer to each; to leave them to the agent's own dialog, reject it",
+                ));
+            }
+            show(&approver, &item, &screen)?;
+            choice.hints.answers = ask_answers(artifact).await?;
+            if choice.hints.answers.is_none() {
+                screen.say("no decision was made");
+                return Ok(ExitAction::code(DENIED));
+            }
+            sure = true;
+        }
+    }
     if !sure && !confirmed(&approver, &item, &mut screen, &choice).await? {
         screen.say("no decision was made");
         return Ok(ExitAction::code(DENIED));
@@ -300,6 +332,14 @@ fn outcome_text(effect: OutcomeEffect) -> &'static str {
     }
 }
 
+fn show(approver: &Approver, item: &InboxRequest, screen: &TerminalScreen) -> anyhow::Result<()> {
+    if screen.is_terminal() {
+        print_line(&render(item, approver.now(), output_has_colour()))
+    } else {
+        print_json(&request_json(item))
+    }
+}
+
 /// Shows the request, and asks.
 async fn confirmed(
     approver: &Approver,
@@ -312,11 +352,7 @@ async fn confirmed(
             "there is no terminal to ask on; give the whole id of the request",
         ));
     }
-    if screen.is_terminal() {
-        print_line(&render(item, approver.now(), output_has_colour()))?;
-    } else {
-        print_json(&request_json(item))?;
-    }
+    show(approver, item, screen)?;
     match (choice.verdict, &item.content) {
         (Verdict::Approve, Err(problem)) => {
             Err(ClientError::NotApprovable(problem.to_string()).into())

@@ -6,11 +6,13 @@ mod devices;
 mod inbox;
 mod input;
 mod join;
+mod local;
 mod notifications;
 mod pair;
 mod passphrase;
 mod payload;
 mod prompt;
+mod questions;
 mod verify;
 mod view;
 
@@ -18,7 +20,9 @@ use clap::Subcommand;
 
 use super::exit_action::ExitAction;
 
+pub use self::local::{decide_here, open_sealed};
 pub use self::pair::{pair, pairings, unpair};
+pub use self::view::payload_headline;
 
 #[derive(Subcommand)]
 pub enum ApproverCommand {

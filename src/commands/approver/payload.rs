@@ -7,6 +7,7 @@ use countersign::client::{has_invisible, visible, visible_lines};
 use countersign::e2e::PlainArtifact;
 use serde_json::{Map, Value, json};
 
+use super::questions::render_questions;
 use crate::commands::terminal::{Colour, paint};
 
 /// Longer ones may hide their end beyond the edge of a window.
@@ -49,7 +50,10 @@ pub fn render_payload(mut payload: Map<String, Value>, colour: bool) -> String {
         _ => None,
     };
     let mut text = String::new();
-    if matches!(kind.as_str(), "command" | "patch" | "plan" | "tool") {
+    if matches!(
+        kind.as_str(),
+        "command" | "patch" | "plan" | "tool" | "question"
+    ) {
         let members = [("title", "title"), ("agent", "agent"), ("directory", "in")];
         for (member, word) in members {
             if let Some(value) = take(member) {
@@ -102,6 +106,9 @@ pub fn render_payload(mut payload: Map<String, Value>, colour: bool) -> String {
                 text.push_str(visible_lines(&plan).trim_end());
                 text.push('\n');
             }
+        }
+        "question" => {
+            text.push_str(&render_questions(&mut payload, colour).unwrap_or_default());
         }
         "tool" => {
             if let Some(tool) = take("tool") {

@@ -108,8 +108,11 @@ pub fn headline(artifact: &PlainArtifact) -> String {
     let members = members_of(artifact);
     let kind = members["artifactType"].as_str().unwrap_or_default();
     let payload = members["payload"].as_object().cloned();
-    let payload = payload.unwrap_or_default();
-    countersign::client::approver::headline(kind, &payload, shell_line)
+    payload_headline(kind, &payload.unwrap_or_default())
+}
+
+pub fn payload_headline(artifact_type: &str, payload: &Map<String, Value>) -> String {
+    countersign::client::approver::headline(artifact_type, payload, shell_line)
 }
 
 /// A whole item.

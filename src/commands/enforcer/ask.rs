@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use countersign::client::enforcer::{AcceptedApproval, ApprovalDenial, ApprovalRequest, Enforcer};
+use countersign::client::profile::ProfileFile;
 use countersign::client::{DecisionRecord, visible};
 use countersign::clock::Clock;
 use countersign::e2e::ArtifactHints;
@@ -15,6 +16,7 @@ use tokio::sync::watch;
 use tokio::time::interval;
 
 use super::content::{ContentKind, ContentOptions, MAX_CONTENT_BYTES, RequestContent};
+use crate::commands::approver::payload_headline;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::complete;
 use crate::commands::exit_action::{DENIED, ExitAction, NO_DECISION, UNAVAILABLE};
@@ -22,6 +24,7 @@ use crate::commands::guard::cause;
 use crate::commands::output::{print_json, save};
 use crate::commands::signals::signals;
 use crate::commands::terminal::{TerminalScreen, minutes, parse_duration};
+use crate::commands::waiting::{self, WaitingFile, WaitingRequest};
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -48,6 +51,10 @@ pub struct AskArgs {
     /// Save the request and the decision to a file for `verify`.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
+    /// Decide here what agents of this machine wait for, with the key of your own device: the same
+    /// as `waiting --decide`.
+    #[arg(long, conflicts_with_all = ["kind", "approver", "actions", "save", "file"])]
+    local: bool,
     /// A text, or a JSON object that is shown as it is; standard input by default.
     file: Option<PathBuf>,
 }
@@ -65,13 +72,18 @@ fn parse_action(text: &str) -> Result<Value, String> {
 }
 
 pub async fn run(args: AskArgs) -> anyhow::Result<ExitAction> {
+    if args.local {
+        return waiting::decide(&args.options).await;
+    }
     let mut screen = TerminalScreen::new(args.options.json);
     if let Some(file) = &args.save {
         anyhow::ensure!(!file.exists(), "{} already exists", file.display());
     }
     let request = request(&args)?;
-    let mut enforcer = Enforcer::open(&args.options.file()?, &Clock::system())?;
-    match await_decision(&mut enforcer, request, &mut screen).await? {
+    let file = args.options.file()?;
+    let mut enforcer = Enforcer::open(&file, &Clock::system())?;
+    let notice = waiting_file(&file, "countersign ask", &request);
+    match await_decision(&mut enforcer, request, &mut screen, notice).await? {
         Ok((accepted, record)) => {
             if let Some(file) = &args.save {
                 save(file, &record.to_text()?)?;
@@ -178,11 +190,19 @@ pub(super) async fn say_trouble<T>(
     work.await
 }
 
-/// Asks and waits, with one line of progress. A signal withdraws the request.
+/// Shows a request to other terminals while it waits.
+pub(super) fn waiting_file(file: &ProfileFile, by: &str, request: &ApprovalRequest) -> WaitingFile {
+    let sentence = payload_headline(&request.artifact_type, &request.payload);
+    WaitingFile::of_profile(file, by, sentence)
+}
+
+/// Asks and waits, with one line of progress, and says where the request can be decided. A signal
+/// withdraws it.
 pub(super) async fn await_decision(
     enforcer: &mut Enforcer,
     request: ApprovalRequest,
     screen: &mut TerminalScreen,
+    mut notice: WaitingFile,
 ) -> anyhow::Result<Result<(AcceptedApproval, DecisionRecord), AskInterruption>> {
     let stopped = signals()?;
     tokio::pin!(stopped);
@@ -197,15 +217,17 @@ pub(super) async fn await_decision(
         Err(denial) => return Ok(Err(AskInterruption::ByDenial(denial))),
     };
     let asked: Vec<_> = pending.asked().map(|id| visible(id.as_str())).collect();
+    let (approvers, devices) = (asked.clone(), pending.device_count());
     let (asked, until) = (
         asked.join(", "),
         tokio::time::Instant::now() + pending.time_left(),
     );
+    let id = pending.request_id().to_string();
     let outcome = {
         let is_submitted = std::cell::Cell::new(false);
         let deciding = pending.decision(|| is_submitted.set(true));
         tokio::pin!(deciding);
-        let mut said = false;
+        let (mut said, mut is_shown) = (false, false);
         let mut second = interval(Duration::from_secs(1));
         loop {
             tokio::select! {
@@ -220,6 +242,13 @@ pub(super) async fn await_decision(
             {
                 screen.remark(&format!("countersign: {trouble}; trying again"));
             }
+            if is_submitted.get() && !std::mem::replace(&mut is_shown, true) {
+                let left = until.saturating_duration_since(tokio::time::Instant::now());
+                let shown = notice.show(&id, &approvers, left.as_secs());
+                if screen.is_terminal() {
+                    screen.remark(&place(&shown, devices));
+                }
+            }
             said = trouble.is_some();
             let trouble = trouble.map_or(String::new(), |trouble| format!(" ({trouble})"));
             let note = if is_submitted.get() {
@@ -233,6 +262,7 @@ pub(super) async fn await_decision(
             ));
         }
     };
+    drop(notice);
     screen.clear();
     if let Err(AskInterruption::BySignal(_)) = outcome {
         match pending.withdraw("interrupted").await {
@@ -249,4 +279,18 @@ pub(super) async fn await_decision(
         }
         Err(interrupted) => Err(interrupted),
     })
+}
+
+/// Where a request can be decided, in one line.
+fn place(request: &WaitingRequest, devices: usize) -> String {
+    let devices = match devices {
+        1 => "1 device".to_owned(),
+        count => format!("{count} devices"),
+    };
+    let who = request.approvers.join(", ");
+    let link = request.link().unwrap_or_default();
+    format!(
+        "countersign: {who} can decide on {devices}, for instance at {}",
+        visible(&link)
+    )
 }

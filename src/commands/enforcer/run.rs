@@ -15,16 +15,18 @@ use countersign::clock::Clock;
 use serde_json::{Map, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::ask::{AskInterruption, await_decision, say_trouble};
+use super::ask::{AskInterruption, await_decision, say_trouble, waiting_file};
 use super::content::repository_name;
 use super::grants::describe;
 use super::pair::{OfferArgs, pair_on};
+use crate::commands::approver::payload_headline;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::complete;
 use crate::commands::exit_action::{DENIED, ExitAction};
 use crate::commands::guard::{AskCall, AskOutcome, GuardAddress, cause};
 use crate::commands::signals::signals;
 use crate::commands::terminal::{Colour, TerminalScreen, confirm, parse_duration};
+use crate::commands::waiting::WaitingFile;
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -113,7 +115,8 @@ async fn approved(
         return Ok(asked.map(|()| become_command(&program, &argv)));
     }
     let until = Instant::now() + args.timeout;
-    let mut enforcer = Enforcer::open(&args.options.file()?, &Clock::system())?;
+    let file = args.options.file()?;
+    let mut enforcer = Enforcer::open(&file, &Clock::system())?;
     let can_pair = screen.is_terminal() && !json;
     if enforcer.approvers().is_empty()
         && can_pair
@@ -125,7 +128,8 @@ async fn approved(
         return Ok(Ok(become_command(&program, &argv)));
     }
     request.timeout = until.saturating_duration_since(Instant::now());
-    let mut decided = await_decision(&mut enforcer, request.clone(), screen).await?;
+    let notice = || waiting_file(&file, "countersign run", &request);
+    let mut decided = await_decision(&mut enforcer, request.clone(), screen, notice()).await?;
     if can_pair
         && let Err(AskInterruption::ByDenial(denial)) = &decided
         && denial.is_unpaired()
@@ -134,8 +138,9 @@ async fn approved(
         if let Err(ending) = pair_until(until, &mut enforcer, screen).await? {
             return Ok(Err(ending));
         }
+        let notice = notice();
         request.timeout = until.saturating_duration_since(Instant::now());
-        decided = await_decision(&mut enforcer, request, screen).await?;
+        decided = await_decision(&mut enforcer, request, screen, notice).await?;
     }
     let accepted = match decided {
         Ok((accepted, _)) => accepted,
@@ -197,13 +202,17 @@ async fn ask_guard(
         may_keep: true,
         ..AskCall::new(request)
     };
-    let asked = |_: &str, approvers: &[String], _| {
+    let sentence = payload_headline(&call.artifact_type, &call.payload);
+    let mut notice = WaitingFile::new(&args.options.file()?, "countersign run", sentence);
+    let asked = |id: &str, approvers: &[String], seconds| {
+        notice.show(id, approvers, seconds);
         screen.progress(&format!("waiting for {} …", approvers.join(", ")));
     };
     let replied = tokio::select! {
         replied = guard.ask(call, asked, async || Ok(())) => replied,
         code = signals()? => return Ok(Err(ExitAction::code(code))),
     };
+    drop(notice);
     screen.clear();
     let reply = match replied {
         Ok(reply) => reply,

@@ -80,13 +80,16 @@ pub async fn answer(
     let Some(waiting) = waiting else {
         return reply;
     };
+    let cause = match &reply.outcome {
+        AskOutcome::Denied { cause, .. } => cause.as_str(),
+        AskOutcome::Approved { .. } => "",
+    };
     // A person has decided, also if the files have changed since.
-    let is_changed =
-        matches!(&reply.outcome, AskOutcome::Denied { cause, .. } if cause == "changed");
-    if reply.approver.is_some() || is_changed {
+    if reply.approver.is_some() || cause == "changed" {
         reply.context = waiting.answered().await;
     } else {
-        waiting.not_answered();
+        // After an interruption nobody waits for the answer.
+        waiting.not_answered(cause == "interrupted").await;
     }
     reply
 }

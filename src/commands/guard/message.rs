@@ -4,6 +4,7 @@
 use std::io;
 use std::time::Duration;
 
+use countersign::agent::QuestionAnswers;
 use countersign::client::enforcer::{AcceptedApproval, ApprovalDenial, ApprovalRequest};
 use countersign::client::visible;
 use serde::de::DeserializeOwned;
@@ -83,6 +84,7 @@ pub struct AgentSession {
 pub enum ObservedEvent {
     Start,
     Prompt,
+    TurnEnd,
     End,
 }
 
@@ -126,6 +128,9 @@ pub struct AskReply {
     pub approver: Option<String>,
     pub reason: Option<String>,
     pub action_id: Option<String>,
+    /// The answers to an agent's questions.
+    #[serde(default)]
+    pub answers: Option<QuestionAnswers>,
     /// Messages of people to the agent.
     pub context: Option<String>,
 }
@@ -154,6 +159,7 @@ impl AskReply {
             approver: None,
             reason: None,
             action_id: None,
+            answers: None,
             context: None,
         }
     }
@@ -171,6 +177,7 @@ impl AskReply {
             approver: Some(visible(approval.approver.as_str())),
             reason: approval.hints.reason.as_deref().map(visible),
             action_id: approval.hints.action_id.clone(),
+            answers: approval.hints.answers.clone(),
             ..Self::new(AskOutcome::Approved { until: None, kept })
         }
     }

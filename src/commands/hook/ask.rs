@@ -6,20 +6,23 @@ use std::time::Duration;
 
 use countersign::agent::{
     Agent, HookEvent, HookOutput, HookVerdict, OwnPolicy, PreparedCall, PreparedRequest,
-    ToolAction, own_policy, prepare, takes_context,
+    ToolAction, ToolCall, normal, own_policy, prepare, takes_context,
 };
 use countersign::client::profile::ProfileFile;
 use serde_json::Map;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
+use crate::commands::approver::payload_headline;
 use crate::commands::enforcer::repository_name;
 use crate::commands::guard::{
     AgentSession, AskCall, AskOutcome, AskReply, GuardAddress, INTERRUPTED, answer,
 };
+use crate::commands::waiting::WaitingFile;
 
 /// A disk that is away may keep a program waiting for ever. Then the answer is no.
 const FILES_TIMEOUT: Duration = Duration::from_secs(20);
+const QUESTION_SUBMIT_TIMEOUT_MS: u64 = 10_000;
 
 pub struct HookRequest<'a> {
     pub agent: Agent,
@@ -86,10 +89,14 @@ impl HookRequest<'_> {
             PreparedCall::NotAsked => return Ok(HookVerdict::NotAsked.into()),
             PreparedCall::Ask(ask) => Arc::new(*ask),
         };
-        let reply = self.ask(event, &ask).await?;
-        let mut answered = HookAnswer::from(reply);
-        answered.remark = (ask.ask_all_reason.as_ref())
-            .map(|reason| format!("countersign: every call needs approval: {reason}"));
+        let reply = self.ask(event, &ask).await;
+        let mut answered = match event.call().and_then(ToolCall::questions) {
+            Some(questions) => HookAnswer::to_questions(reply, questions.len()),
+            None => HookAnswer::from(reply?),
+        };
+        if let Some(reason) = &ask.ask_all_reason {
+            answered.remark = Some(format!("countersign: every call needs approval: {reason}"));
+        }
         // Checked again: a file can change while the acknowledgement is sent.
         if let HookVerdict::Approved(_) = answered.verdict
             && let Err(changed) = still_holds(&ask).await
@@ -103,6 +110,7 @@ impl HookRequest<'_> {
         let (directory, is_real) = call_directory(event);
         let left = self.deadline.saturating_duration_since(Instant::now());
         let left = left.as_millis().try_into().unwrap_or(u64::MAX);
+        let is_question = event.call().is_some_and(|call| call.questions().is_some());
         let call = AskCall {
             artifact_type: ask.proposal.artifact_type.to_owned(),
             repository: repository_name(&directory),
@@ -110,20 +118,65 @@ impl HookRequest<'_> {
             members: Map::new(),
             approver: None,
             session: agent_session(self.agent, event),
-            may_be_granted: ask.may_be_granted && is_real,
-            may_keep: true,
+            may_be_granted: ask.may_be_granted && is_real && !is_question,
+            may_keep: !is_question,
             timeout_ms: left,
-            submit_timeout_ms: left,
+            // The agent's own dialog waits behind a question that nobody gets.
+            submit_timeout_ms: if is_question {
+                left.min(QUESTION_SUBMIT_TIMEOUT_MS)
+            } else {
+                left
+            },
         };
         let holds = async || still_holds(ask).await;
+        let sentence = payload_headline(&call.artifact_type, &call.payload);
         let Some(guard) = self.guard else {
-            let asked = &mut |_: &str, _, _| {};
+            let mut notice = WaitingFile::of_profile(&self.file, self.agent.title(), sentence);
+            let asked = &mut |id: &str, approvers: Vec<String>, seconds| {
+                notice.show(id, &approvers, seconds);
+            };
             return Ok(answer(&self.file, call, self.stop, asked, holds).await);
         };
+        let mut notice = WaitingFile::new(&self.file, self.agent.title(), sentence);
+        let asked = |id: &str, approvers: &[String], seconds| {
+            notice.show(id, approvers, seconds);
+        };
         tokio::select! {
-            reply = guard.ask(call, |_, _, _| {}, holds) => reply,
+            reply = guard.ask(call, asked, holds) => reply,
             // The guard withdraws the request when the connection ends.
             () = self.stop.cancelled() => Err(INTERRUPTED.to_owned()),
+        }
+    }
+}
+
+impl HookAnswer {
+    /// A question that nobody has answered is left to the agent's own dialog.
+    fn to_questions(reply: Result<AskReply, String>, count: usize) -> Self {
+        let unanswered = |why: &str| Self {
+            remark: Some(format!(
+                "countersign: the question stays with the agent: {why}"
+            )),
+            ..HookVerdict::NotAsked.into()
+        };
+        let reply = match reply {
+            Ok(reply) => reply,
+            Err(problem) => return unanswered(&problem),
+        };
+        let by = reply.approver.unwrap_or_default();
+        let answers = reply.answers.filter(|answers| answers.len() == count);
+        let answered = match (reply.outcome, answers, reply.reason) {
+            (AskOutcome::Approved { .. }, Some(answers), _) => {
+                HookVerdict::Answered { by, answers }.into()
+            }
+            (AskOutcome::Approved { .. }, None, _) => unanswered(&format!("{by} did not answer")),
+            (AskOutcome::Denied { .. }, _, Some(reason)) => {
+                HookVerdict::Denied(format!("{by} did not answer, and says: {reason}")).into()
+            }
+            (AskOutcome::Denied { message, .. }, _, None) => unanswered(&message),
+        };
+        Self {
+            context: reply.context,
+            ..answered
         }
     }
 }
@@ -163,13 +216,13 @@ impl From<AskReply> for HookAnswer {
 fn call_directory(event: &HookEvent) -> (PathBuf, bool) {
     let agents = event.directory.as_deref().unwrap_or_default();
     let directory = match event.call().map(|call| &call.action) {
-        Some(ToolAction::Command { directory, .. }) => directory.as_deref().unwrap_or("."),
-        _ => ".",
+        Some(ToolAction::Command { directory, .. }) => directory.as_deref(),
+        _ => None,
     };
-    let directory = Path::new(agents).join(directory);
+    let directory = Path::new(agents).join(directory.unwrap_or_default());
     match std::fs::canonicalize(&directory) {
         Ok(real) => (real, true),
-        Err(_) => (directory, false),
+        Err(_) => (normal(&directory), false),
     }
 }
 

@@ -142,7 +142,8 @@ async fn answer(
             EventKind::SessionStart => ObservedEvent::Start,
             EventKind::Prompt => ObservedEvent::Prompt,
             EventKind::SessionEnd => ObservedEvent::End,
-            EventKind::Call(_) | EventKind::TurnEnd | EventKind::Other => return None,
+            EventKind::TurnEnd => ObservedEvent::TurnEnd,
+            EventKind::Call(_) | EventKind::Other => return None,
         };
         match &args.guard {
             Some(guard) => guard.observe(session, observed).await.ok().flatten(),

@@ -12,7 +12,7 @@ use countersign::protocol::id::SessionId;
 use countersign::protocol::session::{EndReason, SessionState};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::commands::guard::{AgentSession, ObservedEvent};
 
@@ -41,6 +41,10 @@ pub async fn observe(
             let state = SessionState::Planning;
             enforcer.session_status(&id, state, deadline).await
         }
+        ObservedEvent::TurnEnd => {
+            let _unheard = (enforcer.session_status(&id, SessionState::Idle, deadline)).await;
+            return None;
+        }
         ObservedEvent::End => {
             let _unheard = (enforcer.end_session(&id, EndReason::UserEnd, deadline)).await;
             return None;
@@ -56,17 +60,25 @@ fn title_of(session: &AgentSession) -> &str {
     }
 }
 
+/// How the waiting ended.
+enum WaitEnd {
+    ByPerson,
+    /// Without a decision; the agent goes on.
+    Undecided,
+    /// The agent or its turn has ended.
+    Interrupted,
+}
+
 /// Says that an agent waits, until it does not wait any more. It has a connection of its own, so
 /// that asking never waits for it.
 pub struct WaitingNotice {
-    /// Used if a person has answered, so the gateway can be reached.
-    answered: oneshot::Sender<()>,
+    end: oneshot::Sender<WaitEnd>,
     reporting: JoinHandle<Option<String>>,
 }
 
 impl WaitingNotice {
     pub fn begin(session: AgentSession, file: ProfileFile) -> Self {
-        let (answered, until) = oneshot::channel();
+        let (end, until) = oneshot::channel();
         let reporting = tokio::spawn(async move {
             let opening = move || Enforcer::open(&file, &Clock::system());
             let mut enforcer = tokio::task::spawn_blocking(opening).await.ok()?.ok()?;
@@ -74,26 +86,37 @@ impl WaitingNotice {
             let state = SessionState::WaitingApproval;
             let deadline = Instant::now() + REPORT_TIMEOUT;
             let _unheard = enforcer.session_status(&id, state, deadline).await;
-            until.await.ok()?;
+            let end = until.await.ok()?;
             let deadline = Instant::now() + SETTLE_TIMEOUT;
-            let state = SessionState::Executing;
+            let state = match end {
+                WaitEnd::ByPerson | WaitEnd::Undecided => SessionState::Executing,
+                WaitEnd::Interrupted => SessionState::Idle,
+            };
             let _unheard = enforcer.session_status(&id, state, deadline).await;
+            if !matches!(end, WaitEnd::ByPerson) {
+                return None;
+            }
             prompts(&mut enforcer, &session, &id, deadline).await
         });
-        Self {
-            answered,
-            reporting,
-        }
+        Self { end, reporting }
     }
 
     /// Returns messages from people for the agent.
     pub async fn answered(self) -> Option<String> {
-        let _gone = self.answered.send(());
+        let _gone = self.end.send(WaitEnd::ByPerson);
         self.reporting.await.ok().flatten()
     }
 
-    pub fn not_answered(self) {
-        self.reporting.abort();
+    /// Says that the agent no longer waits, unless the gateway cannot be told.
+    pub async fn not_answered(mut self, is_interrupted: bool) {
+        let _gone = self.end.send(if is_interrupted {
+            WaitEnd::Interrupted
+        } else {
+            WaitEnd::Undecided
+        });
+        if timeout(SETTLE_TIMEOUT, &mut self.reporting).await.is_err() {
+            self.reporting.abort();
+        }
     }
 }
 

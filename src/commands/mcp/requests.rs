@@ -15,14 +15,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::answers;
+use crate::commands::approver::payload_headline;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::enforcer::ContentOptions;
 use crate::commands::guard::{AskCall, GuardAddress};
+use crate::commands::waiting::WaitingFile;
 
 /// Requests that may wait for a decision at once.
 pub const MAX_PENDING: usize = 64;
 /// Requests that have ended and are kept for `check_approval`.
 const MAX_ENDED: usize = 256;
+const BY: &str = "countersign mcp";
 /// A request that is just being sent has this long to arrive before it is withdrawn. A request
 /// that arrives after its withdrawal would stay.
 const SEND_TIMEOUT: Duration = Duration::from_secs(1);
@@ -164,6 +167,11 @@ impl OpenRequests {
         let trouble = (enforcer.as_ref()).map(|enforcer| enforcer.client().trouble());
         let limit = wanted.timeout;
         let wanted = wanted.request()?;
+        let sentence = payload_headline(&wanted.artifact_type, &wanted.payload);
+        let notice = match self.guard {
+            Some(_) => WaitingFile::new(&self.options.file()?, BY, sentence),
+            None => WaitingFile::of_profile(&self.options.file()?, BY, sentence),
+        };
         let (states, state) = watch::channel(RequestState::Asking);
         let request = OpenRequest {
             state,
@@ -180,8 +188,8 @@ impl OpenRequests {
         };
         self.tasks.spawn(async move {
             let answer = match (enforcer, task.requests.guard.clone()) {
-                (Some(enforcer), _) => task.ask(enforcer, wanted).await,
-                (None, Some(guard)) => task.ask_guard(&guard, wanted).await,
+                (Some(enforcer), _) => task.ask(enforcer, wanted, notice).await,
+                (None, Some(guard)) => task.ask_guard(&guard, wanted, notice).await,
                 (None, None) => answers::failed("there is nobody to ask"),
             };
             task.states.send_replace(RequestState::Ended(answer));
@@ -236,7 +244,12 @@ impl RequestTask {
         self.id = Some(id.to_owned());
     }
 
-    async fn ask(&mut self, mut enforcer: Enforcer, wanted: ApprovalRequest) -> Value {
+    async fn ask(
+        &mut self,
+        mut enforcer: Enforcer,
+        wanted: ApprovalRequest,
+        mut notice: WaitingFile,
+    ) -> Value {
         let withdrawal = self.request.withdrawal.clone();
         let prepared = tokio::select! {
             biased;
@@ -249,14 +262,15 @@ impl RequestTask {
         };
         let id = pending.request_id().to_string();
         let asked: Vec<_> = pending.asked().map(|id| visible(id.as_str())).collect();
-        let asked = asked.join(", ");
-        let until = Instant::now() + pending.time_left();
+        let left = pending.time_left();
+        let until = Instant::now() + left;
         self.publish(&id);
         let sent = CancellationToken::new();
         let decided = {
             let deciding = pending.decision(|| {
                 sent.cancel();
-                let id = id.clone();
+                notice.show(&id, &asked, left.as_secs());
+                let (id, asked) = (id.clone(), asked.join(", "));
                 self.states
                     .send_replace(RequestState::Waiting { id, asked, until });
             });
@@ -278,10 +292,16 @@ impl RequestTask {
     }
 
     /// The same through a guard, which withdraws the request when the connection ends.
-    async fn ask_guard(&mut self, guard: &GuardAddress, wanted: ApprovalRequest) -> Value {
+    async fn ask_guard(
+        &mut self,
+        guard: &GuardAddress,
+        wanted: ApprovalRequest,
+        mut notice: WaitingFile,
+    ) -> Value {
         let withdrawal = self.request.withdrawal.clone();
         let asked = |id: &str, approvers: &[String], seconds| {
             self.publish(id);
+            notice.show(id, approvers, seconds);
             self.states.send_replace(RequestState::Waiting {
                 id: id.to_owned(),
                 asked: approvers.join(", "),

@@ -1,6 +1,7 @@
 //! Reads sessions.
 
 use sqlx::PgConnection;
+use sqlx::postgres::types::PgInterval;
 
 use crate::protocol::id::{ApproverId, EnforcerId, SessionId, SnapshotId, TenantId};
 use crate::protocol::listing::{SessionDetails, SnapshotLine};
@@ -8,6 +9,7 @@ use crate::protocol::message::raw;
 use crate::protocol::session::{EndReason, SessionState, SnapshotType};
 use crate::protocol::timestamp::Timestamp;
 use crate::store::SessionStore;
+use crate::store::database::clock_offset::clock_offset;
 use crate::store::error::Result;
 
 const SHOWN_SNAPSHOTS: i64 = 20;
@@ -35,7 +37,8 @@ impl SessionStore {
         approver: Option<&ApproverId>,
     ) -> Result<Option<(SessionDetails, bool)>> {
         let mut lease = self.database.pool.lease(tenant).await?;
-        let found = read_session(lease.connection()?, tenant, session, approver);
+        let offset = clock_offset(&self.database.clock);
+        let found = read_session(lease.connection()?, tenant, session, approver, offset);
         let found = self.database.pool.within(found).await;
         Ok(lease.settle(found)?)
     }
@@ -46,10 +49,20 @@ async fn read_session(
     tenant: &TenantId,
     session: &SessionId,
     approver: Option<&ApproverId>,
+    offset: PgInterval,
 ) -> sqlx::Result<Option<(SessionDetails, bool)>> {
+    // A hook that was killed cannot say that the agent no longer waits. The exchange of a session
+    // that waits was submitted about when the state was reported.
     let found = sqlx::query!(
         r#"
-        select s.enforcer_id as "enforcer_id: EnforcerId", s.agent_host, s.repo_ref, s.state as "state: SessionState",
+        select s.enforcer_id as "enforcer_id: EnforcerId", s.agent_host, s.repo_ref,
+               case when s.state <> 'waiting_approval' or s.heard_at > now.at - interval '1 minute'
+                      or exists (select from exchanges e
+                                  where e.tenant_id = s.tenant_id and e.enforcer_id = s.enforcer_id and e.state = 'pendingApproval'
+                                    and e.expires_at > now.at
+                                    and e.accepted_at between s.heard_at - interval '1 minute'
+                                                          and s.heard_at + interval '10 minutes')
+                    then s.state else 'idle' end as "state!: SessionState",
                s.started_at as "started_at: Timestamp", s.updated_at as "updated_at: Timestamp",
                s.ended_at as "ended_at: Timestamp", s.end_reason as "end_reason: EndReason",
                s.metadata::text as "metadata?",
@@ -57,11 +70,13 @@ async fn read_session(
                         where p.tenant_id = s.tenant_id and p.enforcer_id = s.enforcer_id and p.revoked_at is null
                           and ($1::text is null or p.approver_id = $1)) as "paired!"
           from sessions s
+         cross join (select clock_timestamp() + $4::interval as at) now
          where s.tenant_id = $2 and s.session_id = $3
         "#,
         approver.map(ApproverId::as_str),
         tenant.as_str(),
         session.as_str(),
+        offset,
     )
     .fetch_optional(&mut *connection)
     .await?;

@@ -14,6 +14,7 @@ use crate::install::inspect::{AgentConfiguration, disables_hooks};
 use crate::install::places::{InstallPlaces, InstallScope};
 use crate::install::shell::SESSION_SECONDS;
 use crate::members::{EventMembers, EventTable, ReadProblem, ToolTable, mcp};
+use crate::question::question;
 
 pub static CLAUDE: AgentDefinition = AgentDefinition {
     name: "claude",
@@ -24,6 +25,7 @@ pub static CLAUDE: AgentDefinition = AgentDefinition {
     read: |members| read_event(members, &EVENTS, action),
     deletes_line_ends: true,
     takes_context: true,
+    takes_answers: true,
     denial: hook_specific_denial,
     verdict: "/hookSpecificOutput/permissionDecision",
     permission: hook_specific_permission,
@@ -98,8 +100,8 @@ const TOOLS: ToolTable = ToolTable {
     ",
     web: "WebFetch WebSearch",
     internal: "
-        Agent AskUserQuestion EnterPlanMode KillShell StructuredOutput Task TaskCreate TaskGet
-        TaskList TaskStop TaskUpdate TodoRead TodoWrite
+        Agent EnterPlanMode KillShell StructuredOutput Task TaskCreate TaskGet TaskList
+        TaskStop TaskUpdate TodoRead TodoWrite
     ",
 };
 
@@ -154,6 +156,7 @@ fn action(tool: &str, input: &mut EventMembers) -> Result<ToolAction, ReadProble
             Some(text) => ToolAction::Plan { text },
             None => ToolAction::Other,
         },
+        "AskUserQuestion" => question(input),
         tool => mcp(tool).unwrap_or_else(|| TOOLS.action(tool)),
     })
 }

@@ -21,6 +21,7 @@ use crate::install::inspect::{AgentConfiguration, SettingsFile};
 use crate::install::places::{InstallPlaces, InstallScope, variable};
 use crate::install::shell::SESSION_SECONDS;
 use crate::members::{EventMembers, EventTable, ReadProblem, ToolTable, mcp};
+use crate::question::question;
 
 /// Codex shortens it to this, and its trust is in the shortened form.
 const SESSION_END_SECONDS: u64 = 3;
@@ -34,6 +35,7 @@ pub static CODEX: AgentDefinition = AgentDefinition {
     read: |members| read_event(members, &EVENTS, action),
     deletes_line_ends: false,
     takes_context: true,
+    takes_answers: false,
     denial: hook_specific_denial,
     verdict: "/hookSpecificOutput/permissionDecision",
     // It takes an explicit allow for a failure.
@@ -116,6 +118,7 @@ fn action(tool: &str, input: &mut EventMembers) -> Result<ToolAction, ReadProble
         "apply_patch" => ToolAction::Patch {
             patch: input.text("command")?,
         },
+        "request_user_input" => question(input),
         tool => mcp(tool).unwrap_or_else(|| TOOLS.action(tool)),
     })
 }

@@ -14,6 +14,7 @@ use crate::install::inspect::{AgentConfiguration, disables_hooks};
 use crate::install::places::{InstallPlaces, InstallScope};
 use crate::install::shell::SESSION_SECONDS;
 use crate::members::{EventMembers, EventTable, ReadProblem, ToolTable, call};
+use crate::question::question;
 
 pub static COPILOT: AgentDefinition = AgentDefinition {
     name: "copilot",
@@ -24,6 +25,7 @@ pub static COPILOT: AgentDefinition = AgentDefinition {
     read,
     deletes_line_ends: false,
     takes_context: false,
+    takes_answers: false,
     denial: |_, reason| json!({ "permissionDecision": "deny", "permissionDecisionReason": reason }),
     verdict: "/permissionDecision",
     permission: |_, approved, _| approved.map(|_| json!({ "permissionDecision": "allow" })),
@@ -84,7 +86,7 @@ const TOOLS: ToolTable = ToolTable {
         fetch_copilot_cli_documentation glob grep list_agents list_bash read_agent read_bash rg view
     ",
     web: "web_fetch web_search",
-    internal: "ask_user report_intent skill stop_bash task task_complete update_todo",
+    internal: "report_intent skill stop_bash task task_complete update_todo",
 };
 
 const EVENTS: EventTable = EventTable {
@@ -153,6 +155,7 @@ fn action(tool: &str, input: &mut EventMembers) -> Result<ToolAction, ReadProble
             patch: (input.text_of(&["patch", "input", "command"])?)
                 .ok_or_else(|| input.expected("patch", "a text"))?,
         },
+        "ask_user" => question(input),
         tool => TOOLS.action(tool),
     })
 }

@@ -12,6 +12,7 @@ use crate::install::hooks::{BlockMember, HookForm, VERSION_1};
 use crate::install::places::{InstallPlaces, InstallScope};
 use crate::install::shell::SESSION_SECONDS;
 use crate::members::{EventMembers, EventTable, ReadProblem, ToolTable, call};
+use crate::question::question;
 
 pub static CURSOR: AgentDefinition = AgentDefinition {
     name: "cursor",
@@ -22,6 +23,7 @@ pub static CURSOR: AgentDefinition = AgentDefinition {
     read,
     deletes_line_ends: false,
     takes_context: false,
+    takes_answers: false,
     denial: |_, reason| {
         json!({
             "permission": "deny",
@@ -94,7 +96,7 @@ const TOOLS: ToolTable = ToolTable {
         read_file
     ",
     web: "Fetch WebFetch WebSearch web_search",
-    internal: "AskQuestion Task TodoWrite todo_write",
+    internal: "Task TodoWrite todo_write",
 };
 
 const EVENTS: EventTable = EventTable {
@@ -200,6 +202,7 @@ fn action(tool: &str, input: &mut EventMembers) -> Result<ToolAction, ReadProble
             Some(patch) => ToolAction::Patch { patch },
             None => ToolAction::Other,
         },
+        "AskQuestion" => question(input),
         tool => TOOLS.action(tool),
     })
 }

@@ -13,6 +13,7 @@ use crate::install::inspect::AgentConfiguration;
 use crate::install::places::{InstallPlaces, InstallScope, variable};
 use crate::install::shell::SESSION_SECONDS;
 use crate::members::{EventMembers, EventTable, ReadProblem, ToolTable, call, common};
+use crate::question::question;
 
 pub static GEMINI: AgentDefinition = AgentDefinition {
     name: "gemini",
@@ -23,6 +24,7 @@ pub static GEMINI: AgentDefinition = AgentDefinition {
     read,
     deletes_line_ends: false,
     takes_context: false,
+    takes_answers: false,
     denial: |_, reason| json!({ "decision": "deny", "reason": reason }),
     verdict: "/decision",
     permission: |_, approved, _| approved.map(|_| json!({ "decision": "allow" })),
@@ -91,7 +93,7 @@ const TOOLS: ToolTable = ToolTable {
     ",
     web: "google_web_search web_fetch",
     internal: "
-        activate_skill ask_user complete_task enter_plan_mode update_topic write_todos
+        activate_skill complete_task enter_plan_mode update_topic write_todos
     ",
 };
 
@@ -156,6 +158,7 @@ fn action(tool: &str, input: &mut EventMembers) -> Result<ToolAction, ReadProble
                 }],
             }
         }
+        "ask_user" => question(input),
         tool => TOOLS.action(tool),
     })
 }

@@ -13,6 +13,7 @@ use crate::install::inspect::{InstalledHook, SettingsFile, unusable};
 use crate::install::places::{InstallPlaces, InstallScope, variable};
 use crate::install::shell::command_of;
 use crate::members::{EventMembers, EventTable, ReadProblem, ToolTable, call};
+use crate::question::question;
 
 pub static OPENCODE: AgentDefinition = AgentDefinition {
     name: "opencode",
@@ -23,6 +24,7 @@ pub static OPENCODE: AgentDefinition = AgentDefinition {
     read,
     deletes_line_ends: false,
     takes_context: false,
+    takes_answers: false,
     denial: |_, reason| json!({ "decision": "deny", "reason": reason }),
     verdict: "/decision",
     // Our own plugin goes on after nothing else.
@@ -70,7 +72,7 @@ const MARK: &str = "// Countersign: ";
 const TOOLS: ToolTable = ToolTable {
     reading: "glob grep list lsp read",
     web: "codesearch webfetch websearch",
-    internal: "invalid question skill task todoread todowrite",
+    internal: "invalid skill task todoread todowrite",
 };
 
 const EVENTS: EventTable = EventTable {
@@ -134,6 +136,7 @@ fn action(tool: &str, input: &mut EventMembers) -> Result<ToolAction, ReadProble
         "apply_patch" | "patch" => ToolAction::Patch {
             patch: input.text("patchText")?,
         },
+        "question" => question(input),
         tool => TOOLS.action(tool),
     })
 }

@@ -69,6 +69,9 @@ impl Approver {
         if let Some(id) = &hints.action_id {
             check_action(opened, id, choice.verdict)?;
         }
+        if let Some(answers) = &hints.answers {
+            check_answers(opened.artifact(), answers.len())?;
+        }
         if let Some(GrantMatch::Prefix(words)) = &hints.grant {
             check_prefix(opened.artifact(), words)?;
         }
@@ -228,6 +231,17 @@ fn check_action(opened: &OpenedArtifact, id: &str, verdict: Verdict) -> Result<(
         None => Err("the request offers no choice with this id"),
     }
     .map_err(ClientError::Choice)
+}
+
+fn check_answers(artifact: &PlainArtifact, count: usize) -> Result<()> {
+    let node = json::parse(artifact.text().as_bytes()).ok();
+    let payload = node.as_ref().and_then(|node| wire::member(node, "payload"));
+    let questions = payload.and_then(|payload| wire::array(payload, "questions"));
+    if questions.is_none_or(|questions| questions.len() != count) {
+        let problem = "a request is answered with one answer for each of its questions";
+        return Err(ClientError::Choice(problem));
+    }
+    Ok(())
 }
 
 /// A grant by prefix is for the command that was shown, and others like it.

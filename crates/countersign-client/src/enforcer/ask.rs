@@ -149,6 +149,14 @@ impl PendingRequest<'_> {
         self.devices.iter().map(DeviceTrust::approver)
     }
 
+    /// The devices that can open the request.
+    pub fn device_count(&self) -> usize {
+        self.devices
+            .iter()
+            .map(|trust| trust.in_force().len())
+            .sum()
+    }
+
     /// How long a decision still counts, by both clocks: one of them stands still while the machine
     /// sleeps, the other can be set.
     pub fn time_left(&self) -> Duration {

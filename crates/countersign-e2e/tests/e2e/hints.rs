@@ -13,6 +13,7 @@ fn what_a_person_adds_reaches_the_enforcer_and_not_the_gateway() {
         reason: Some("only in the build directory".to_owned()),
         action_id: Some("approve-once".to_owned()),
         grant: None,
+        answers: Some(vec![vec!["in secret".to_owned()]]),
     };
     let body = signed(
         &world,
@@ -23,7 +24,9 @@ fn what_a_person_adds_reaches_the_enforcer_and_not_the_gateway() {
         },
     );
     assert!(
-        !body.contains("only in") && !body.contains("approve-once"),
+        ["only in", "approve-once", "in secret"]
+            .iter()
+            .all(|it| !body.contains(it)),
         "{body}"
     );
     assert_eq!(approval(&world, &body).hints, hints);
@@ -47,9 +50,25 @@ fn hints_in_plain_are_read_and_unknown_ones_stop_an_approval() {
         panic!("plain hints are read");
     };
     assert_eq!(approval.hints.reason.as_deref(), Some("fine"));
+    let most = vec![vec!["é".repeat(4_000)]; 16];
+    let Ok(VerifiedDecision::Approved(approval)) =
+        with(Verdict::Approve, json!({ "answers": most }))
+    else {
+        panic!("answers are read");
+    };
+    assert_eq!(approval.hints.answers, Some(most));
     for odd in [
         json!({"dryRun": true}),
         json!({"reason": 1}),
+        json!({"answers": "yes"}),
+        json!({"answers": []}),
+        json!({"answers": [[]]}),
+        json!({"answers": [["yes"], [""]]}),
+        json!({"answers": [["yes"], [1]]}),
+        json!({"answers": ["yes"]}),
+        json!({"answers": vec![["yes"]; 17]}),
+        json!({"answers": [vec!["yes"; 65]]}),
+        json!({"answers": [["y".repeat(4_001)]]}),
         json!({"sealed": {}}),
         json!({"sealed": {}, "reason": "x"}),
     ] {
@@ -111,5 +130,33 @@ fn what_a_person_adds_is_bounded_as_it_is_read() {
             Error::LongAction { limit: chars },
         ];
         assert!(expected.contains(&refused), "{refused}");
+    }
+}
+
+#[test]
+fn answers_that_no_enforcer_would_read_are_not_signed() {
+    let world = world();
+    let text = |chars: usize| "é".repeat(chars);
+    for (answers, is_good) in [
+        (vec![vec![text(4_000)]; 16], true),
+        (vec![vec![text(1); 64]], true),
+        (vec![vec![text(1); 65]], false),
+        (vec![vec![text(1)]; 17], false),
+        (vec![vec![text(4_001)]], false),
+        (vec![vec![text(0)]], false),
+        (vec![vec![]], false),
+        (vec![], false),
+    ] {
+        let ruling = DecisionContent {
+            hints: ArtifactHints {
+                answers: Some(answers),
+                ..ArtifactHints::default()
+            },
+            ..ruling(Verdict::Approve)
+        };
+        let random = &mut known("decision");
+        let signed = sign_decision(&world.opened(), &ruling, &world.phone, random);
+        assert_eq!(signed.is_ok(), is_good);
+        assert!(is_good || signed == Err(Error::OddAnswers));
     }
 }

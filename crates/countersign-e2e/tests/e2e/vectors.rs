@@ -157,11 +157,19 @@ fn decisions(world: &World) -> Value {
         expires_at: time("2026-02-21T13:00:00Z"),
         hints: ArtifactHints {
             reason: Some("fine".to_owned()),
-            action_id: None,
             grant: words,
+            ..ArtifactHints::default()
         },
     };
-    let row = |name: &str, ruling: &DecisionContent| {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+    let answered = DecisionContent {
+        hints: ArtifactHints {
+            answers: Some(vec![texts(&["PostgreSQL"]), texts(&["Auth", "été"])]),
+            ..ArtifactHints::default()
+        },
+        ..ruling(Verdict::Approve)
+    };
+    let row = |name: &str, ruling: &DecisionContent, plaintext: &str| {
         let mut random = known("decision");
         let body = sign_decision(&world.opened(), ruling, &world.phone, &mut random).unwrap();
         let trusts = [&world.trust];
@@ -195,7 +203,7 @@ fn decisions(world: &World) -> Value {
                     world.phone.encryption_key().as_bytes(),
                     &[*world.enforcer.secret()],
                 ),
-                r#"{"grant":{"argv":["git","commit"],"match":"prefix"},"reason":"fine"}"#,
+                plaintext,
             )
         });
         json!({
@@ -206,10 +214,16 @@ fn decisions(world: &World) -> Value {
         })
     };
     json!([
-        row("a rejection without hints", &plain),
+        row("a rejection without hints", &plain, ""),
         row(
             "an approval for a while, with a reason and a grant",
-            &hinted
+            &hinted,
+            r#"{"grant":{"argv":["git","commit"],"match":"prefix"},"reason":"fine"}"#,
+        ),
+        row(
+            "answers to two questions",
+            &answered,
+            r#"{"answers":[["PostgreSQL"],["Auth","été"]]}"#,
         ),
     ])
 }
