@@ -6,7 +6,7 @@ import { el, fill } from "../ui/dom.js";
 import { grantText } from "../ui/granttext.js";
 import { visibleText } from "../ui/marked.js";
 import { busy, button, errorText, field, note } from "../ui/parts.js";
-import { headline } from "../ui/summary.js";
+import { sentenceView } from "../ui/sentence.js";
 
 /** @typedef {import('../core/approver.js').Approver} Approver */
 /** @typedef {import('../core/types.js').GivenGrant} GivenGrant */
@@ -195,7 +195,7 @@ function permissionCard(approver, given, reload) {
 			"p",
 			{ class: "fine quiet" },
 			decision.scope === "session" ? said.session(time) : said.until(time),
-			artifact && [" ", said.given, " ", el("code", null, headline(artifact))],
+			artifact && [" ", said.given, ": ", ...sentenceView(artifact)],
 		),
 		uses,
 		ended && note("info", said.ending),
