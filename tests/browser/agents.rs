@@ -79,7 +79,7 @@ async fn a_permission_for_a_project_is_given_seen_and_ended() {
     };
     let first = edit("a.txt");
     page.open_request("a.txt").await;
-    page.press("Approve for longer …").await;
+    page.press("Approve for longer…").await;
     page.sees("Permits, without asking you again: All edits of")
         .await;
     page.press("Edits in this project, this session").await;

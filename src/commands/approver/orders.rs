@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::input::open;
 use crate::commands::client_options::{ClientOptions, ListedEntry};
+use crate::commands::complete;
 use crate::commands::exit_action::{DENIED, ExitAction, FAILURE, NO_DECISION};
 use crate::commands::output::{print_json, remark};
 use crate::commands::short_id::{find_id, short_id};
@@ -29,6 +30,7 @@ pub struct OrderOptions {
     #[command(flatten)]
     options: ClientOptions,
     /// The enforcer beside the agent, as `pairings` shows it.
+    #[arg(add = complete::enforcers())]
     enforcer: String,
     /// Only this session of the agent, as its requests show it.
     #[arg(long, value_name = "ID")]
