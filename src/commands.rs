@@ -10,6 +10,8 @@ mod exit_action;
 mod findings;
 #[cfg(feature = "gateway")]
 mod gateway;
+mod grant_text;
+mod grants;
 mod guard;
 mod help;
 mod hook;

@@ -9,6 +9,7 @@ pub mod grants;
 mod hostile;
 mod introductions;
 mod join;
+mod orders;
 mod outcomes;
 mod pairing;
 pub mod people;

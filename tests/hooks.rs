@@ -2,6 +2,7 @@
 
 mod failing;
 mod gate;
+mod grants;
 mod links;
 mod process;
 mod questions;

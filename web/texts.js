@@ -296,6 +296,45 @@ export const texts = {
 			error: "The agent couldn’t use it.",
 			expired: "It expired before the agent picked it up.",
 		},
+		orders: {
+			queued:
+				"Sent. The agent’s machine confirms it when the agent makes its next call.",
+			delivered: "Confirmed by the agent’s machine.",
+			forged:
+				"The gateway says that it was delivered, but the agent’s machine hasn’t confirmed it. Someone may be interfering: tell your gateway’s operator.",
+			rejected: "The agent’s machine refused it.",
+			error: "The agent’s machine could not do it.",
+			expired: "It expired before the agent’s machine asked for it.",
+		},
+		pause: {
+			title: "Pause this agent",
+			hint: "While an agent is paused, everything it would have to ask you about is denied at once, and no permission is used.",
+			until: (/** @type {string} */ time) =>
+				`Paused from this device until ${time}.`,
+			lasting: "For how long",
+			lasts: [
+				[900, "15 minutes"],
+				[3600, "1 hour"],
+				[28800, "8 hours"],
+				[86400, "24 hours"],
+			],
+			action: "Pause",
+			resume: "Resume",
+		},
+		permissions: {
+			title: "Permissions",
+			none: "No permission given on this device is in force.",
+			given: "Given with",
+			until: (/** @type {string} */ time) => `Until ${time}.`,
+			session: (/** @type {string} */ time) =>
+				`Until the session ends, at most until ${time}.`,
+			unused: "Not used yet, as far as the agent’s machine has reported.",
+			used: (/** @type {number} */ n) =>
+				`Used ${count(n, "time", "times")}, as the agent’s machine reports`,
+			last: "last",
+			end: "End",
+			ending: "You’ve ended this. The agent’s machine hasn’t confirmed it yet.",
+		},
 		unpair: "Unpair",
 		unpairTitle: (/** @type {string} */ who) => `Unpair ${who}?`,
 		unpairText:
@@ -334,6 +373,7 @@ export const texts = {
 		decision: "Decision",
 		device: "Device",
 		noMatch: "No decisions match.",
+		olderUses: "Older uses aren’t listed.",
 	},
 
 	devices: {

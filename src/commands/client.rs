@@ -12,6 +12,7 @@ use super::complete;
 use super::doctor::{self, DoctorArgs};
 use super::enforcer::{self, EnforcerCommand, PairArgs};
 use super::exit_action::{DENIED, ExitAction};
+use super::grants::{self, GrantsArgs};
 use super::guard::{self, GuardArgs};
 use super::hook::{self, HookArgs};
 use super::install::{self, InstallArgs};
@@ -60,6 +61,9 @@ pub enum ClientCommand {
     /// wherever it is given.
     #[command(after_help = waiting::EXAMPLES)]
     Waiting(WaitingArgs),
+    /// List what was allowed beyond one request, forget it here, or end it as its approver.
+    #[command(after_help = grants::EXAMPLES, args_conflicts_with_subcommands = true)]
+    Grants(GrantsArgs),
     /// Give an agent tools to ask with: an MCP server on standard input and output.
     ///
     /// The tools are `request_approval`, `check_approval` and `withdraw_approval`. When the input
@@ -107,6 +111,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<ExitAction> {
         ClientCommand::Pairings { options } => pairings(&options),
         ClientCommand::Unpair { options, id } => unpair(&options, &id).await,
         ClientCommand::Waiting(args) => waiting::run(args).await,
+        ClientCommand::Grants(args) => grants::run(args).await,
         ClientCommand::Mcp(args) => mcp::run(args).await,
         ClientCommand::Install(args) => install::run(args).await,
         ClientCommand::Doctor(args) => doctor::run(args).await,

@@ -30,9 +30,9 @@ impl ClientOptions {
     }
 }
 
-/// A pairing as `pairings` lists it.
+/// An entry of a list.
 #[derive(Serialize)]
-pub struct ListedPairing {
+pub struct ListedEntry {
     #[serde(flatten)]
     pub json: Value,
     /// For people.

@@ -19,6 +19,8 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "approve",
             "reject",
             "prompt",
+            "pause",
+            "resume",
             "devices",
             "notifications",
             "passphrase",

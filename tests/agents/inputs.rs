@@ -546,7 +546,7 @@ fn events_without_a_call_are_told_apart() {
         (Agent::Copilot, "postToolUse", EventKind::Other),
         (Agent::Copilot, "errorOccurred", EventKind::Other),
         (Agent::Opencode, "session.created", EventKind::SessionStart),
-        (Agent::Opencode, "session.deleted", EventKind::SessionEnd),
+        (Agent::Opencode, "session.deleted", EventKind::SessionClose),
         (Agent::Opencode, "session.idle", EventKind::Other),
         (Agent::Opencode, "chat.message", EventKind::Prompt),
         (Agent::Cursor, "sessionStart", EventKind::SessionStart),

@@ -1,7 +1,10 @@
 //! Only commands that are nothing but words have words.
 
 use countersign::client::shell::wrappers::hides_what_runs;
-use countersign::client::shell::{chooses_something, plain_words};
+use countersign::client::shell::{
+    PatternProblem, chooses_something, fits, pattern_problem, plain_words,
+};
+use countersign::e2e::WordPattern;
 use proptest::prelude::*;
 use serde::Deserialize;
 
@@ -20,6 +23,26 @@ struct Vectors {
     leaves: Vec<String>,
     #[serde(rename = "choosesFor")]
     chooses_for: Vec<(String, String)>,
+    patterns: Vec<Pattern>,
+    #[serde(rename = "noPatterns")]
+    no_patterns: Vec<NoPattern>,
+}
+
+#[derive(Deserialize)]
+struct Pattern {
+    argv: Vec<Option<String>>,
+    #[serde(default)]
+    more: bool,
+    fits: Vec<Vec<String>>,
+    other: Vec<Vec<String>>,
+}
+
+#[derive(Deserialize)]
+struct NoPattern {
+    argv: Vec<Option<String>>,
+    #[serde(default)]
+    more: bool,
+    problem: String,
 }
 
 #[derive(Deserialize)]
@@ -62,6 +85,53 @@ fn some_words_choose_what_runs_is_read_or_is_written() {
     }
     for (program, word) in vectors().chooses_for {
         assert!(chooses_something(&program, &word), "{program} {word}");
+    }
+}
+
+#[test]
+fn words_that_are_free_choose_nothing() {
+    for Pattern {
+        argv,
+        more,
+        fits: right,
+        other,
+    } in vectors().patterns
+    {
+        let pattern = WordPattern::new(argv, more).unwrap();
+        assert_eq!(pattern_problem(&pattern), None, "{pattern:?}");
+        for words in right {
+            assert!(fits(&pattern, &words), "{pattern:?} {words:?}");
+        }
+        for words in other {
+            assert!(!fits(&pattern, &words), "{pattern:?} {words:?}");
+        }
+    }
+    for NoPattern {
+        argv,
+        more,
+        problem,
+    } in vectors().no_patterns
+    {
+        let pattern = WordPattern::new(argv.clone(), more).unwrap();
+        let expected = match problem.as_str() {
+            "runsAnother" => PatternProblem::RunsAnother,
+            "freeSubcommand" => PatternProblem::FreeSubcommand,
+            _ => PatternProblem::FreeChoice,
+        };
+        assert_eq!(pattern_problem(&pattern), Some(expected), "{argv:?}");
+        let words: Vec<_> = argv
+            .into_iter()
+            .map(|it| it.unwrap_or("x".into()))
+            .collect();
+        assert!(!fits(&pattern, &words), "{words:?}");
+    }
+    for argv in [
+        vec![],
+        vec![None],
+        vec![Some(String::new())],
+        vec![Some("a\nb".into())],
+    ] {
+        assert_eq!(WordPattern::new(argv, true), None);
     }
 }
 

@@ -62,3 +62,79 @@ async fn a_prompt_reaches_the_agent_whose_session_is_shown() {
     assert!(refused.err.contains("revoked"), "{}", refused.err);
     page.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_permission_for_a_project_is_given_seen_and_ended() {
+    let (stage, bot, mut page) = BrowserStage::paired().await;
+    // Its presence may not be known yet: 404.
+    page.may_lose_gateway();
+    let project = stage.directory.path().join("shop");
+    std::fs::create_dir_all(project.join(".git")).unwrap();
+    let edit = |name: &str| {
+        let event = json!({
+            "session_id": "s-1", "cwd": project, "hook_event_name": "PreToolUse", "tool_name": "Write",
+            "tool_input": { "file_path": project.join(name), "content": "new\n" },
+        });
+        bot.begin_with(&["hook", "claude"], &event.to_string())
+    };
+    let first = edit("a.txt");
+    page.open_request("a.txt").await;
+    page.press("Approve for longer…").await;
+    page.sees("Permits, without asking you again: All edits of")
+        .await;
+    page.press("Edits in this project, this session").await;
+    let real = std::fs::canonicalize(&project).unwrap();
+    let inside = format!("All edits inside {}", real.display());
+    page.sees(&format!("{inside}, until the agent’s session ends"))
+        .await;
+    page.press("Approve").await;
+    page.ends_as("Approved").await;
+    first.end().await.expect(0);
+    for name in ["b.txt", "c.txt"] {
+        let told = edit(name).end().await.expect(0);
+        assert!(
+            told.out.contains("approved by alice, until"),
+            "{}",
+            told.out
+        );
+    }
+    page.open("#/agents").await;
+    page.choose("build machine").await;
+    page.sees(&inside).await;
+    page.sees("Used 2 times, as the agent’s machine reports")
+        .await;
+    page.press("End").await;
+    page.sees("Sent. The agent’s machine confirms it when the agent makes its next call.")
+        .await;
+    let asked = edit("d.txt");
+    page.sees("No permission given on this device is in force.")
+        .await;
+    page.open_request("d.txt").await;
+    page.approve().await;
+    asked.end().await.expect(0);
+    page.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_paused_and_goes_on() {
+    let (_stage, bot, mut page) = BrowserStage::paired().await;
+    page.may_lose_gateway();
+    page.open("#/agents").await;
+    page.choose("build machine").await;
+    page.press("Pause").await;
+    page.sees("Paused from this device until").await;
+    let denied = bot.run(&["run", "--", "echo", "hello"]).await.expect(77);
+    assert!(
+        denied.err.contains("paused by alice until 20"),
+        "{}",
+        denied.err
+    );
+    page.sees("Confirmed by the agent’s machine.").await;
+    page.press("Resume").await;
+    page.sees("While an agent is paused").await;
+    let asked = bot.begin(&["run", "--", "echo", "hello"]);
+    page.open_request("echo hello").await;
+    page.approve().await;
+    asked.end().await.expect(0);
+    page.close().await;
+}

@@ -81,10 +81,17 @@ async fn an_approval_for_longer_is_used_without_asking_again() {
     page.open_request("echo one").await;
     page.press("Approve for longer…").await;
     page.press("15 minutes").await;
-    page.press("Commands that begin the same way").await;
-    // Only the program, whatever follows.
-    page.press("echo").await;
-    page.sees("Covers every plain command that begins with echo, for 15 minutes")
+    page.press("Commands of this kind").await;
+    page.sees("Commands of the form echo one, for 15 minutes")
+        .await;
+    // The program stays the same, whatever follows.
+    page.press("one").await;
+    page.sees(
+        "Permits, without asking you again: Commands of the form echo any word, for 15 minutes",
+    )
+    .await;
+    page.press("Further words may follow").await;
+    page.sees("Commands of the form echo any word and further words, for 15 minutes")
         .await;
     page.press("Approve").await;
     page.ends_as("Approved").await;
@@ -95,6 +102,10 @@ async fn an_approval_for_longer_is_used_without_asking_again() {
         assert_eq!(ran.out, format!("{word}\n"));
         assert!(ran.err.contains("allowed by alice"), "{}", ran.err);
     }
+    // Each use is in the history.
+    page.open("#/history").await;
+    page.sees("Used 2 times, as the agent’s machine reports, last just now")
+        .await;
     page.close().await;
 }
 

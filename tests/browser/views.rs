@@ -107,7 +107,7 @@ async fn every_view_is_pictured() {
     album.keep("reject").await;
     page.press("Cancel").await;
     page.press("Approve for longer…").await;
-    page.press("Commands that begin the same way").await;
+    page.press("Commands of this kind").await;
     album.keep("approve-longer").await;
     page.press("Cancel").await;
     page.approve().await;

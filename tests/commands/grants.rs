@@ -270,3 +270,143 @@ async fn a_prompt_is_sent_waited_for_and_its_fate_told() {
         .expect(64);
     run(&world, "laptop", &["prompt", "bot"]).await.expect(2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_approver_lists_and_ends_the_grants_of_this_device() {
+    let (world, alice) = paired().await;
+    let none = run(&world, "laptop", &["grants"]).await.expect(0);
+    assert!(none.err.contains("no grants"), "{}", none.err);
+    let echo = ["run", "--", "echo", "hello", "you"];
+    let child = start(&world, "bot", &echo);
+    until("one request waits", PATIENCE, async || {
+        alice.find("").await.unwrap().len() == 1
+    })
+    .await;
+    let id = alice.find("").await.unwrap().remove(0).request_id;
+    let approve = async |words: &[&str]| {
+        let mut arguments = vec!["approve", id.as_str(), "--for", "1h", "--grant"];
+        arguments.extend(words);
+        run(&world, "laptop", &arguments).await
+    };
+    for (words, expected) in [
+        (&["words", "*", "hello", "you"][..], "the first is not"),
+        (&["words", "echo", "bye", "*"], "does not fit"),
+        (&["words", "echo", "*"], "does not fit"),
+        (&["file"], "no edit of an agent's session"),
+        (&["project"], "no edit of an agent's session"),
+        (&["anything"], "--grant takes"),
+    ] {
+        let refused = approve(words).await.expect(64);
+        assert!(refused.err.contains(expected), "{words:?} {}", refused.err);
+    }
+    let approved = approve(&["words", "echo", "hello", "*", "..."]).await;
+    let told = "commands of the form echo hello (any word) and further words, until 20";
+    let approved = approved.expect(0);
+    assert!(approved.err.contains(told), "{}", approved.err);
+    end(child).await.expect(0);
+    let again = ["run", "--", "echo", "hello", "world", "again"];
+    for _ in 0..2 {
+        let ran = run(&world, "bot", &again).await.expect(0);
+        assert!(ran.err.contains("allowed by alice"), "{}", ran.err);
+    }
+    let listed = run(&world, "laptop", &["grants"]).await.expect(0);
+    assert!(
+        listed.out.contains("echo hello (any word)"),
+        "{}",
+        listed.out
+    );
+    assert!(
+        listed.out.contains("used 2 times, last at 20"),
+        "{}",
+        listed.out
+    );
+    let kept = run(&world, "bot", &["grants"]).await.expect(0);
+    assert!(
+        kept.out.contains("used 2 times, last at 20"),
+        "{}",
+        kept.out
+    );
+    let listed = run(&world, "laptop", &["grants", "--json"]).await.expect(0);
+    let listed: Value = serde_json::from_str(&listed.out).unwrap();
+    assert_eq!(listed[0]["requestId"], id.as_str());
+    assert_eq!(listed[0]["uses"], 2);
+
+    run(&world, "laptop", &["grants", "end", "nothing"])
+        .await
+        .expect(77);
+    run(&world, "laptop", &["grants", "end", ""])
+        .await
+        .expect(64);
+    let ending = ["grants", "end", &id.as_str()[..30], "--wait", "--json"];
+    let child = start(&world, "laptop", &ending);
+    // The agent's next call meets it.
+    let bot = Mutex::new(Enforcer::open(&world.file("bot"), &world.cluster.clock).unwrap());
+    until("the end is obeyed", PATIENCE, async || {
+        let mut bot = bot.lock().await;
+        bot.take_prompts(None, later()).await.unwrap();
+        bot.grants().unwrap().is_empty()
+    })
+    .await;
+    let told: Value = serde_json::from_str(&end(child).await.expect(0).out).unwrap();
+    assert_eq!(told["isConfirmed"], true, "{told}");
+    let none = run(&world, "laptop", &["grants"]).await.expect(0);
+    assert!(none.err.contains("no grants"), "{}", none.err);
+    let reject = choice(Verdict::Reject);
+    asked(&world, &alice, &again, &reject).await.expect(77);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_is_paused_and_goes_on_by_the_terminal() {
+    let (world, alice) = paired().await;
+    let sent = run(&world, "laptop", &["pause", "bot"]).await.expect(0);
+    assert!(sent.err.contains("sent: paused until 20"), "{}", sent.err);
+    let ran = run(&world, "bot", &["run", "--", "echo", "hello"])
+        .await
+        .expect(77);
+    assert!(ran.err.contains("paused by alice until 20"), "{}", ran.err);
+    assert!(alice.find("").await.unwrap().is_empty());
+    let told = run(&world, "bot", &["run", "--json", "--", "echo", "hello"]).await;
+    let told: Value = serde_json::from_str(&told.expect(77).err).unwrap();
+    assert_eq!(told["cause"], "paused");
+    let shown = run(&world, "bot", &["grants"]).await.expect(0);
+    assert!(
+        shown.err.contains("paused by alice until 20"),
+        "{}",
+        shown.err
+    );
+    let found = run(&world, "bot", &["doctor", "--json"]).await;
+    assert!(
+        found.out.contains("paused by alice until 20"),
+        "{}",
+        found.out
+    );
+
+    let child = start(&world, "laptop", &["resume", "bot", "--wait"]);
+    let bot = Mutex::new(Enforcer::open(&world.file("bot"), &world.cluster.clock).unwrap());
+    until("the agent goes on", PATIENCE, async || {
+        let mut bot = bot.lock().await;
+        bot.take_prompts(None, later()).await.unwrap();
+        bot.pauses().unwrap().is_empty()
+    })
+    .await;
+    let resumed = end(child).await.expect(0);
+    assert!(
+        resumed.err.contains("confirmed by the agent's machine"),
+        "{}",
+        resumed.err
+    );
+    let reject = choice(Verdict::Reject);
+    asked(&world, &alice, &["run", "--", "echo", "hello"], &reject)
+        .await
+        .expect(77);
+
+    for arguments in [
+        &["pause", "bot", "--for", "25h"][..],
+        &["pause", "stranger"],
+        &["resume", "stranger"],
+    ] {
+        run(&world, "laptop", arguments).await.expect(64);
+    }
+    let late = run(&world, "laptop", &["pause", "bot", "--wait=1s"]).await;
+    late.expect(75);
+}

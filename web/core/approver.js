@@ -299,6 +299,16 @@ export class Approver {
 		return readPrompt(this.session, sent);
 	}
 
+	/**
+	 * Orders to enforcers, and the permissions that this device gave.
+	 * @template T
+	 * @param {(orders: typeof import('./orders.js'), session: Shared) => Promise<T>} act
+	 * @returns {Promise<T>}
+	 */
+	async orders(act) {
+		return act(await loaded(import("./orders.js")), this.session);
+	}
+
 	/** @returns {Promise<Device[]>} */
 	async devices() {
 		const { listed } = await readDevices(this.session);

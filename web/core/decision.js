@@ -111,6 +111,8 @@ function expiryOf(artifact, { scope = "once", lastsSeconds, grant }, now) {
 	}
 	if (lastsSeconds === undefined || grant === undefined)
 		throw Problem.of("grantIncomplete", {});
+	const isEdit = grant.match === "file" || grant.match === "project";
+	if (isEdit && scope !== "session") throw Problem.of("editsForSession", {});
 	if (lastsSeconds > MAX_GRANT_SECONDS)
 		throw Problem.of("grantTooLong", { limit: MAX_GRANT_SECONDS });
 	return spellTime(now + lastsSeconds * 1000);

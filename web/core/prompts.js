@@ -1,6 +1,6 @@
-// Prompts from this device to an enforcer, encrypted.
+// Prompts from this device to an enforcer, encrypted: a text for its agent, or an order to itself.
 
-import { utf8, uuidv7 } from "./bytes.js";
+import { toHex, utf8, uuidv7 } from "./bytes.js";
 import {
 	canonical,
 	cleanText,
@@ -34,14 +34,32 @@ const LASTS_MS = 7 * 24 * 60 * 60 * 1000;
  * @param {Random} random
  * @returns {Promise<JsonObject>}
  */
-export async function sealPrompt(
+export async function sealPrompt(keys, approverId, enforcer, prompt, random) {
+	const { text, ...head } = prompt;
+	if (text.trim() === "") throw Problem.of("emptyPrompt", {});
+	const content = { text: cleanText(text) };
+	return (await sealContent(keys, approverId, enforcer, head, content, random))
+		.body;
+}
+
+/**
+ * @param {DeviceKeys} keys
+ * @param {string} approverId
+ * @param {PinnedEnforcer} enforcer
+ * @param {{ requestId: string, createdAt: string, sessionId: string | null }} head
+ * @param {JsonObject} sealed the members that only the enforcer reads
+ * @param {Random} random
+ * @returns {Promise<{ body: JsonObject, receipt: string }>} with what only those know who have read
+ *   it
+ */
+export async function sealContent(
 	keys,
 	approverId,
 	enforcer,
-	{ requestId, createdAt, text, sessionId },
+	{ requestId, createdAt, sessionId },
+	sealed,
 	random,
 ) {
-	if (text.trim() === "") throw Problem.of("emptyPrompt", {});
 	/** @type {JsonObject} */
 	const plain = {
 		requestId,
@@ -51,12 +69,13 @@ export async function sealPrompt(
 		promptHashAlg: "SHA-256",
 	};
 	if (sessionId !== null) plain.sessionId = sessionId;
-	const hashed = salted({ ...plain, text: cleanText(text) }, random);
+	const hashed = salted({ ...plain, ...sealed }, random);
 	const promptHash = await hashWithout(
 		parse("answer", canonical(hashed)),
 		"promptHash",
 	);
-	const content = utf8(canonical({ ...hashed, promptHash }));
+	const spelled = canonical({ ...hashed, promptHash });
+	const content = utf8(spelled);
 	if (content.length > MAX_BYTES)
 		throw Problem.of("longPrompt", { limit: MAX_BYTES });
 	const { deviceId, encryptionKey } = keys.bundle;
@@ -80,10 +99,16 @@ export async function sealPrompt(
 		content,
 		random,
 	);
+	const known = utf8(`countersign receipt v1\n${spelled}`);
 	return {
-		...plain,
-		promptHash,
-		ciphertext: { ...ciphertext, sender: deviceId },
+		body: {
+			...plain,
+			promptHash,
+			ciphertext: { ...ciphertext, sender: deviceId },
+		},
+		receipt: toHex(
+			new Uint8Array(await crypto.subtle.digest("SHA-256", known)),
+		),
 	};
 }
 
@@ -99,20 +124,38 @@ export async function sendPrompt(session, enforcerId, text, sessionId) {
 	if (enforcer === null) throw Problem.of("notPaired", {});
 	const requestId = uuidv7(Date.now());
 	const prompt = { requestId, createdAt: session.timestamp(), text, sessionId };
-	const body = JSON.stringify(
-		await sealPrompt(
-			session.keys,
-			session.identity.approverId,
-			enforcer,
-			prompt,
-			RANDOM,
-		),
+	const { keys, identity } = session;
+	const body = await sealPrompt(
+		keys,
+		identity.approverId,
+		enforcer,
+		prompt,
+		RANDOM,
 	);
+	return postPrompt(session, enforcerId, requestId, body, LASTS_MS);
+}
+
+/**
+ * @param {Session} session
+ * @param {string} enforcerId
+ * @param {string} requestId
+ * @param {JsonObject} body
+ * @param {number} lastsMs
+ * @returns {Promise<import('./types.js').SentPrompt>}
+ */
+export async function postPrompt(
+	session,
+	enforcerId,
+	requestId,
+	body,
+	lastsMs,
+) {
 	const head = {
 		recipient: { enforcerId },
-		expiresAt: spellTime(Date.now() + LASTS_MS),
+		expiresAt: spellTime(Date.now() + lastsMs),
 	};
-	const envelope = session.envelope("prompt.send", requestId, body, head);
+	const text = JSON.stringify(body);
+	const envelope = session.envelope("prompt.send", requestId, text, head);
 	const { members } = await session.client.members({
 		method: "POST",
 		path: "/v1/prompt",
@@ -150,5 +193,6 @@ function readAck(requestId, enforcerId, ack) {
 		enforcerId,
 		status,
 		reason: typeof details?.reason === "string" ? details.reason : null,
+		receipt: typeof details?.receipt === "string" ? details.receipt : null,
 	};
 }

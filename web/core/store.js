@@ -58,6 +58,8 @@ const VERSION = 1;
  * @property {string | null} reason
  * @property {string | null} actionId
  * @property {Grant | null} grant
+ * @property {import('./types.js').SentOrder & { at: string, isConfirmed: boolean }} [ended] the order that
+ *   ends its grant
  * @property {import('./types.js').DecisionOutcome | null} [outcome] missing: nobody but the gateway
  *   says anything
  */

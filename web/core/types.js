@@ -10,9 +10,12 @@
 /** @typedef {'once' | 'timebox' | 'session'} Scope */
 
 /**
- * Permission of an approval beyond its request: the same tool with the same input, or plain
- * commands that begin with these words.
- * @typedef {{ match: 'same' } | { match: 'prefix', argv: string[] }} Grant
+ * Permission of an approval beyond its request: the same tool with the same input; plain commands
+ * that begin with these words; those whose words fit, where null is any word that is no option; or,
+ * for a session, edits of the same files, or of files in the same project.
+ * @typedef {{ match: 'same' } | { match: 'prefix', argv: string[] }
+ *   | { match: 'words', argv: (string | null)[], more?: true }
+ *   | { match: 'file' } | { match: 'project' }} Grant
  */
 
 /**
@@ -270,6 +273,30 @@
  * @property {string} enforcerId
  * @property {'queued' | 'delivered' | 'rejected' | 'error' | 'expired'} status
  * @property {string | null} reason why it was rejected, as the gateway says
+ * @property {string | null} receipt proves that the enforcer has read it, if it is the right one
+ */
+
+/**
+ * An order to an enforcer, as it was sent.
+ * @typedef {SentPrompt & { expects: string }} SentOrder `expects`: the receipt of that enforcer alone
+ */
+
+/**
+ * A permission that was given on this device and has not ended by itself.
+ * @typedef {object} GivenGrant
+ * @property {string} requestId
+ * @property {string} enforcerId
+ * @property {Artifact | null} artifact
+ * @property {ItemDecision} decision
+ * @property {{ at: string, isConfirmed: boolean } | null} ended whether it was ended, and the
+ *   enforcer says so itself
+ */
+
+/**
+ * Uses of a permission, as the enforcer reports and the gateway says.
+ * @typedef {object} GrantUses
+ * @property {number} count
+ * @property {string[]} times the newest first, at most 20
  */
 
 /**
@@ -424,6 +451,9 @@
  * @property {{}} grantRunsAnother this command runs another one that its later words name, so no first words cover it
  * @property {{}} grantOther the command does not begin with these words, so the enforcer would not keep this permission
  * @property {{}} grantChooses a later word chooses a program, a file, a directory or a configuration
+ * @property {{}} grantFree a free word would say what runs, or choose a file, a directory or a configuration
+ * @property {{}} grantNoEdit this is no edit of an agent's session that could be permitted again
+ * @property {{}} editsForSession edits are permitted for a session only
  * @property {{}} actionOpposite this action is for the opposite decision
  * @property {{}} actionUnknown the request offers no action of this id
  * @property {{}} oddAnswers a question has no answer, or one that is too long

@@ -274,6 +274,73 @@ function isNameOfChoice(name) {
 }
 
 /**
+ * Whether a word may stand where any word may: it is no option, and chooses nothing.
+ * @param {string} program
+ * @param {string} word
+ */
+export function mayBeFree(program, word) {
+	return !word.startsWith("-") && !choosesSomething(program, word);
+}
+
+/**
+ * Whether the word behind the program says what runs: a script, or a subcommand of which some run
+ * something else.
+ * @param {string} program
+ */
+function needsSubcommand(program) {
+	return (
+		hasName(program, INTERPRETERS) ||
+		[...RUNNERS.keys()].some((name) => hasName(program, new Set([name])))
+	);
+}
+
+/**
+ * Why no permission of this form is given or kept; null if it can be.
+ * @param {(string | null)[]} words null: any word that is no option
+ * @param {boolean} more further words may follow
+ * @returns {'runsAnother' | 'freeSubcommand' | 'freeChoice' | null}
+ */
+export function patternProblem(words, more) {
+	const program = words[0] ?? "";
+	if (runsAnother(program)) return "runsAnother";
+	const subcommand = words
+		.slice(1)
+		.find((word) => word === null || !word.startsWith("-"));
+	const isFree = subcommand === undefined ? more : subcommand === null;
+	if (needsSubcommand(program) && isFree) return "freeSubcommand";
+	const isFreeAt = (/** @type {number} */ at) =>
+		at < words.length ? words[at] === null : more;
+	const isChoice = words.some(
+		(word, at) =>
+			at > 0 &&
+			word !== null &&
+			choosesSomething(program, word) &&
+			isFreeAt(at + 1),
+	);
+	return isChoice ? "freeChoice" : null;
+}
+
+/**
+ * Whether the words of a command fit.
+ * @param {(string | null)[]} pattern
+ * @param {boolean} more
+ * @param {string[]} words
+ */
+export function fitsPattern(pattern, more, words) {
+	const program = words[0] ?? "";
+	const further = words.slice(pattern.length);
+	return (
+		words.length >= pattern.length &&
+		pattern.every((place, at) =>
+			place === null ? mayBeFree(program, words[at]) : place === words[at],
+		) &&
+		(more || further.length === 0) &&
+		!further.some((word) => choosesSomething(program, word)) &&
+		patternProblem(pattern, more) === null
+	);
+}
+
+/**
  * Null if it has anything but plain words: quotes only around a whole word, and no operators,
  * substitutions, redirections, patterns, variables, comments, assignments, line ends, or characters
  * outside of printable ASCII.

@@ -147,6 +147,7 @@ export const inboxTexts = {
 		reason: "Reason for all of them",
 		reasonHint:
 			"Each agent gets it with the rejection of its request, encrypted.",
+		pauseToo: "Also pause this agent for an hour",
 		results: "Results",
 		resultsLead: (/** @type {number} */ done, /** @type {number} */ of) =>
 			`${done} of ${of} decided.`,

@@ -187,6 +187,11 @@ export const problemTexts = {
 		"The command doesn’t begin with these words, so the agent would ignore this permission.",
 	grantChooses: () =>
 		"A later word chooses a program, a file, a directory or a configuration. Choose more words, or exactly the same again.",
+	grantFree: () =>
+		"A free word would say what runs, or choose a file, a directory or a configuration. Keep that word the same.",
+	grantNoEdit: () =>
+		"This isn’t an edit that can be permitted again: it’s outside a session, or its files aren’t in the project.",
+	editsForSession: () => "Edits can be permitted for a session only.",
 	actionOpposite: () => "This choice is for the opposite decision.",
 	oddAnswers: () =>
 		"Answer every question first. An answer can have up to 4,000 characters.",

@@ -161,9 +161,24 @@ export const requestTexts = {
 		session: "Until the session ends",
 		covers: "Covers",
 		same: "The same tool with exactly the same input",
-		prefix: "Commands that begin the same way",
-		prefixHint: "Tap the last word that has to match.",
-		prefixWords: "Words that have to match",
+		words: "Commands of this kind",
+		wordsHint:
+			"Tap a word to let it be any word. Options, and words that say what runs, stay the same.",
+		wordsLabel: "Words that must be the same",
+		moreWords: "Further words may follow",
+		file: "Edits of this file, this session",
+		files: "Edits of these files, this session",
+		project: "Edits in this project, this session",
+		grants: {
+			unknown: "A permission given on another device",
+			same: "The same request again, whatever the agent writes beside it",
+			prefix: "Commands that begin with",
+			words: "Commands of the form",
+			anyWord: "any word",
+			more: " and further words",
+			file: "All edits of",
+			project: "All edits inside",
+		},
 		note: "Note to the agent",
 		summary: {
 			lasts: (/** @type {string} */ time, /** @type {string} */ end) =>
@@ -171,10 +186,12 @@ export const requestTexts = {
 			session: (/** @type {string} */ end) =>
 				`until the agent’s session ends, at most until ${end}`,
 			same: (/** @type {string} */ time) =>
-				`Covers the same request again, ${time}.`,
-			prefixBefore: "Covers every plain command that begins with ",
-			prefixAfter: (/** @type {string} */ time) =>
+				`Permits the same request again, ${time}.`,
+			covers: "Permits, without asking you again: ",
+			words: (/** @type {string} */ time) =>
 				`, ${time}. You’re still asked about commands with pipes, redirections or substitutions.`,
+			edits: (/** @type {string} */ time) =>
+				`, ${time}. You’re still asked about files that hold secrets or make something run later.`,
 		},
 		approveLonger: "Approve",
 		sending: "Sending…",

@@ -1,4 +1,5 @@
-// One agent: presence, sessions with snapshots, a prompt to it, and the end of the pairing.
+// One agent: presence, sessions with snapshots, a prompt to it, its pause and permissions, and the
+// end of the pairing.
 
 import { sessionWord } from "../core/sessions.js";
 import { texts } from "../texts.js";
@@ -23,6 +24,7 @@ import { isRejectable } from "../ui/selection.js";
 import { artifactOf } from "../ui/summary.js";
 import { agentName } from "../ui/who.js";
 import { presenceChip, watchPresence } from "./agents.js";
+import { pauseCard, permissionList } from "./permissions.js";
 
 /** @typedef {import('../core/types.js').Agent} Agent */
 /** @typedef {import('../core/types.js').Session} Session */
@@ -137,6 +139,9 @@ export function view(context) {
 			{ back, actions: [chip] },
 			about,
 			promptPlace,
+			pauseCard(approver, found.enforcerId),
+			el("h2", { class: "section" }, texts.agents.permissions.title),
+			permissionList(approver, found.enforcerId),
 			el("h2", { class: "section" }, texts.agents.sessions),
 			sessions,
 			el("div", { class: "row" }, rejectAll, unpair),

@@ -1,16 +1,14 @@
 // Deciding: one click, with a reason for a rejection, or an approval that reaches further.
 
-import { fewestWords, grantableWords } from "../core/grants.js";
+import { coveredEdits } from "../core/grants.js";
 import { Problem } from "../core/problem.js";
 import { texts } from "../texts.js";
-import { dateTime } from "../ui/clock.js";
 import { openDialog } from "../ui/dialog.js";
 import { el, fill } from "../ui/dom.js";
 import { icon } from "../ui/icons.js";
 import { marked } from "../ui/marked.js";
 import { busy, button, field } from "../ui/parts.js";
 import { sentenceView } from "../ui/sentence.js";
-import { shellLine } from "../ui/shellwords.js";
 import { artifactOf, kindOf } from "../ui/summary.js";
 import { whoAsks } from "../ui/who.js";
 
@@ -19,8 +17,6 @@ import { whoAsks } from "../ui/who.js";
 /** @typedef {import('../core/types.js').RequestedAction} RequestedAction */
 
 const LONGEST_REASON = 4000;
-const LONGEST_GRANT = 86_400;
-const MOST_WORDS = 64;
 
 /**
  * The buttons. A key does what a button says that is the only one of its kind.
@@ -92,13 +88,18 @@ export function decisionBar(item, decide, answers) {
 	);
 	// Nothing else comes again in the same way.
 	const isLasting =
-		artifact?.payload.kind === "command" || artifact?.payload.kind === "tool";
+		artifact?.payload.kind === "command" ||
+		artifact?.payload.kind === "tool" ||
+		(artifact && coveredEdits(artifact).length > 0);
 	const longer =
 		plainApprove && artifact && isLasting
 			? button("", {
 					kind: "plain small longer",
 					title: texts.decide.options,
-					on: () => longerDialog(item, artifact, decide),
+					on: async () => {
+						const { longerDialog } = await import("./longer.js");
+						longerDialog(item, artifact, subjectOf(item), decide);
+					},
 				})
 			: null;
 	longer?.append(icon("down", "small"), el("span", null, texts.decide.options));
@@ -252,169 +253,4 @@ function rejectDialog(item, action, decide) {
 	]);
 	if (item.isPaired) reason.focus();
 	else go.focus();
-}
-
-/**
- * @param {string} name
- * @param {string} value
- * @param {import('../ui/dom.js').Child} label
- * @param {boolean} checked
- */
-function radio(name, value, label, checked) {
-	return el(
-		"label",
-		{ class: "radio" },
-		el("input", { type: "radio", name, value, checked }),
-		el("span", null, label),
-	);
-}
-
-/**
- * @param {Item} item
- * @param {import('../core/types.js').Artifact} artifact
- * @param {(choice: Choice) => Promise<void>} decide
- */
-function longerDialog(item, artifact, decide) {
-	const words =
-		artifact.payload.kind === "command" ? grantableWords(artifact) : null;
-	const fewest = fewestWords(words ?? []);
-	let count = Math.max(Math.min(words?.length ?? 0, 2), fewest);
-	const summary = el("p", { class: "note info", role: "status" });
-	const place = el("div", null);
-	const reason = el("input", { class: "input", maxlength: LONGEST_REASON });
-	const wordRow = el("div", {
-		class: "words",
-		role: "group",
-		"aria-label": texts.decide.prefixWords,
-	});
-	const wordHint = el("p", { class: "hint" }, texts.decide.prefixHint);
-	const go = button(texts.decide.approveLonger, {
-		kind: "good",
-		type: "submit",
-		icon: "check",
-	});
-
-	const read = () => {
-		const data = new FormData(form);
-		const lasts = String(data.get("lasts"));
-		const isSession = lasts === "session";
-		/** @type {import('../core/types.js').Grant} */
-		const grant =
-			data.get("covers") === "prefix" && words
-				? { match: "prefix", argv: words.slice(0, count) }
-				: { match: "same" };
-		return {
-			isSession,
-			seconds: isSession ? LONGEST_GRANT : Number(lasts),
-			grant,
-		};
-	};
-	const show = () => {
-		const { isSession, seconds, grant } = read();
-		const named = texts.decide.lasts.find(([value]) => value === seconds)?.[1];
-		const end = dateTime(new Date(Date.now() + seconds * 1000).toISOString());
-		const time = isSession
-			? texts.decide.summary.session(end)
-			: texts.decide.summary.lasts(String(named), end);
-		fill(
-			summary,
-			el(
-				"span",
-				null,
-				...(grant.match === "same"
-					? [texts.decide.summary.same(time)]
-					: [
-							texts.decide.summary.prefixBefore,
-							el("code", null, marked(shellLine(grant.argv))),
-							texts.decide.summary.prefixAfter(time),
-						]),
-			),
-		);
-		wordHint.hidden = grant.match === "same";
-		fill(
-			wordRow,
-			grant.match === "prefix" &&
-				words?.slice(0, Math.max(MOST_WORDS, fewest)).map((word, at) =>
-					el(
-						"button",
-						{
-							type: "button",
-							class: "word-choice",
-							"aria-pressed": String(at < count),
-							on: {
-								click: () => {
-									count = Math.max(at + 1, fewest);
-									show();
-									/** @type {HTMLElement} */ (wordRow.children[at]).focus();
-								},
-							},
-						},
-						marked(shellLine([word])),
-					),
-				),
-		);
-	};
-	const form = el(
-		"form",
-		{
-			class: "flat",
-			on: {
-				change: show,
-				submit: (/** @type {Event} */ event) => {
-					event.preventDefault();
-					const { isSession, seconds, grant } = read();
-					busy(
-						go,
-						place,
-						async () => {
-							await decide({
-								verdict: "approve",
-								scope: isSession ? "session" : "timebox",
-								lastsSeconds: seconds,
-								grant,
-								reason: reason.value.trim() || undefined,
-							});
-							dialog.close();
-						},
-						texts.decide.sending,
-					);
-				},
-			},
-		},
-		subjectOf(item),
-		el("p", { class: "quiet" }, texts.decide.optionsLead),
-		el(
-			"fieldset",
-			{ class: "field choices" },
-			el("legend", null, texts.decide.scope),
-			texts.decide.lasts.map(([value, label]) =>
-				radio("lasts", String(value), String(label), value === 3600),
-			),
-			artifact.sessionId !== null &&
-				radio("lasts", "session", texts.decide.session, false),
-		),
-		el(
-			"fieldset",
-			{ class: "field" },
-			el("legend", null, texts.decide.covers),
-			radio("covers", "same", texts.decide.same, true),
-			words && radio("covers", "prefix", texts.decide.prefix, false),
-			wordHint,
-			wordRow,
-		),
-		field(`${texts.decide.note} (${texts.decide.optional})`, reason),
-		place,
-		el(
-			"div",
-			{ class: "dialog-actions" },
-			summary,
-			button(texts.cancel, { on: () => dialog.close() }),
-			go,
-		),
-	);
-	const dialog = openDialog(texts.decide.optionsTitle, () => [form]);
-	/** @type {HTMLElement | null} */ (
-		form.querySelector("input:checked")
-	)?.focus();
-	show();
 }

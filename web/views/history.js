@@ -1,7 +1,7 @@
 // Decisions that this device made or saw, each of which can be saved as a file.
 
 import { texts } from "../texts.js";
-import { ago } from "../ui/clock.js";
+import { ago, dateTime } from "../ui/clock.js";
 import { el, fill } from "../ui/dom.js";
 import { icon } from "../ui/icons.js";
 import {
@@ -16,13 +16,52 @@ import {
 import { headline, sentenceView } from "../ui/sentence.js";
 import { kindOf } from "../ui/summary.js";
 import { agentName } from "../ui/who.js";
+import { usesText } from "./permissions.js";
 
 /** @typedef {import('../core/types.js').HistoryEntry} HistoryEntry */
 
 const PAGE = 100;
 
+/** Uses are read for so many of the newest permissions. */
+const MOST_USES = 20;
+
 /** @param {HistoryEntry} one */
-function entry(one) {
+function isPermission({ decision }) {
+	return decision.verdict === "approve" && decision.scope !== "once";
+}
+
+/**
+ * The uses of a permission, under its decision.
+ * @param {import('../core/types.js').GrantUses} uses
+ */
+function usesList(uses) {
+	if (uses.count === 0)
+		return el("p", { class: "fine quiet uses" }, usesText(uses));
+	return el(
+		"details",
+		{ class: "fine uses" },
+		el("summary", null, usesText(uses)),
+		el(
+			"ul",
+			null,
+			uses.times.map((time) => el("li", null, dateTime(time))),
+		),
+		uses.count > uses.times.length &&
+			el("p", { class: "quiet" }, texts.history.olderUses),
+	);
+}
+
+/**
+ * @param {HistoryEntry} one
+ * @param {Promise<import('../core/types.js').GrantUses> | undefined} uses
+ */
+function entry(one, uses) {
+	const place = el("div", null);
+	uses?.then(
+		(found) => fill(place, usesList(found)),
+		(thrown) =>
+			fill(place, el("p", { class: "fine quiet uses" }, errorText(thrown))),
+	);
 	const good = one.decision.verdict === "approve";
 	const by = one.decision.isOwn
 		? null
@@ -70,6 +109,7 @@ function entry(one) {
 				el("span", { class: "quiet" }, ago(one.decidedAt)),
 			),
 		),
+		uses && place,
 	);
 }
 
@@ -88,6 +128,17 @@ export function view({ approver }) {
 	const content = el("div", { class: "stack" }, waiting());
 	/** @type {HistoryEntry[]} */
 	let entries = [];
+	/** @type {Map<string, Promise<import('../core/types.js').GrantUses>>} */
+	const uses = new Map();
+	const usesOf = (/** @type {HistoryEntry} */ one) => {
+		const { requestId } = one;
+		if (isPermission(one) && !uses.has(requestId) && uses.size < MOST_USES)
+			uses.set(
+				requestId,
+				approver.orders((orders, session) => orders.readUses(session, one)),
+			);
+		return uses.get(requestId);
+	};
 	const render = () => {
 		const wanted = filter.value.trim().toLowerCase();
 		const text = (/** @type {HistoryEntry} */ one) =>
@@ -113,7 +164,11 @@ export function view({ approver }) {
 				el(
 					"div",
 					{ class: "card" },
-					el("ul", { class: "list" }, kept.map(entry)),
+					el(
+						"ul",
+						{ class: "list" },
+						kept.map((one) => entry(one, usesOf(one))),
+					),
 				),
 				hasMore && el("div", { class: "row" }, more),
 			);

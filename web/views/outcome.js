@@ -3,10 +3,10 @@
 import { texts } from "../texts.js";
 import { dateTime } from "../ui/clock.js";
 import { el } from "../ui/dom.js";
+import { grantText } from "../ui/granttext.js";
 import { icon } from "../ui/icons.js";
 import { marked, visibleText } from "../ui/marked.js";
 import { busy, button, linkButton, note } from "../ui/parts.js";
-import { shellLine } from "../ui/shellwords.js";
 
 /** @typedef {import('../core/types.js').Item} Item */
 
@@ -128,20 +128,15 @@ function explain(item) {
 
 /**
  * @param {import('../core/types.js').ItemDecision | null} decision
+ * @param {import('../core/types.js').Artifact | null} artifact
  * @returns {[string, import('../ui/dom.js').Child | import('../ui/dom.js').Child[]][]}
  */
-export function decisionFacts(decision) {
+export function decisionFacts(decision, artifact) {
 	if (!decision) return [];
 	const { history } = texts;
-	const covers =
-		decision.grant?.match === "prefix"
-			? [
-					`, ${texts.decide.prefix}: `,
-					el("code", null, marked(shellLine(decision.grant.argv))),
-				]
-			: decision.grant
-				? [`, ${texts.decide.same}`]
-				: [];
+	const covers = decision.grant
+		? [". ", ...grantText(decision.grant, artifact)]
+		: [];
 	return [
 		[history.decision, texts.verdicts[decision.verdict]],
 		[history.scope, [history.scopes[decision.scope], ...covers]],

@@ -48,6 +48,8 @@ export function rejectAllDialog(approver, name, items) {
 		maxlength: LONGEST_REASON,
 		rows: 3,
 	});
+	const pause = el("input", { type: "checkbox" });
+	const enforcerId = items.find(({ isPaired }) => isPaired)?.enforcerId ?? null;
 	const place = el("div", null);
 	const status = el("p", { class: "fine quiet", role: "status" });
 	const go = button(several.rejectAllAction(items.length), {
@@ -59,6 +61,11 @@ export function rejectAllDialog(approver, name, items) {
 			go,
 			place,
 			async () => {
+				// First, so that nothing new is asked meanwhile.
+				if (pause.checked && enforcerId !== null)
+					await approver.orders((orders, session) =>
+						orders.pauseAgent(session, enforcerId),
+					);
 				const failed = await rejectEach(
 					approver,
 					items,
@@ -109,6 +116,13 @@ export function rejectAllDialog(approver, name, items) {
 				reason,
 				texts.several.reasonHint,
 			),
+			enforcerId !== null &&
+				el(
+					"label",
+					{ class: "radio" },
+					pause,
+					el("span", null, several.pauseToo),
+				),
 			place,
 			status,
 			el(

@@ -96,7 +96,7 @@ export async function view({ approver, args, go }) {
 			facts([
 				...(content?.facts ?? []),
 				...itemFacts(item, artifactOf(item)),
-				...decisionFacts(item.decision),
+				...decisionFacts(item.decision, artifactOf(item)),
 			]),
 		);
 

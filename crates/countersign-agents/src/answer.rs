@@ -113,7 +113,7 @@ impl HookOutput {
 pub fn takes_context(agent: Agent, event: &HookEvent) -> bool {
     let is_told = matches!(
         event.kind,
-        EventKind::Call(_) | EventKind::SessionStart | EventKind::Prompt
+        EventKind::Call(_) | EventKind::SessionStart | EventKind::SessionClear | EventKind::Prompt
     );
     agent.definition().takes_context && is_told
 }

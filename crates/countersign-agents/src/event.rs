@@ -21,8 +21,14 @@ pub struct HookEvent {
 pub enum EventKind {
     /// The agent waits for an answer before it goes on.
     Call(Box<ToolCall>),
+    /// It begins, or goes on.
     SessionStart,
+    /// It begins anew: nothing of it goes on.
+    SessionClear,
+    /// It may go on later.
     SessionEnd,
+    /// It does not come back.
+    SessionClose,
     /// A person typed something.
     Prompt,
     /// The turn has ended, so nobody waits for its calls.

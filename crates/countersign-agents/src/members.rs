@@ -219,7 +219,19 @@ pub fn common(
     let session = members.optional_text("session_id")?;
     let turn = members.optional_text("turn_id")?;
     let directory = members.optional_text("cwd")?;
-    let kind = kind(&name, &mut members)?;
+    let says = |name: &str, words: &[&str]| {
+        let said = members.left.get(name).and_then(Value::as_str);
+        said.is_some_and(|said| words.contains(&said))
+    };
+    let (is_cleared, is_closed) = (
+        says("source", &["clear"]),
+        says("reason", &["clear", "logout"]),
+    );
+    let kind = match kind(&name, &mut members)? {
+        EventKind::SessionStart if is_cleared => EventKind::SessionClear,
+        EventKind::SessionEnd if is_closed => EventKind::SessionClose,
+        kind => kind,
+    };
     Ok(HookEvent {
         name,
         session,

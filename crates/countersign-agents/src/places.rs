@@ -141,6 +141,12 @@ impl WorkDirectories {
         })
     }
 
+    /// The project, unless secrets or Countersign's own files are in it.
+    pub fn named_project(&self) -> Option<&str> {
+        let project = self.project.to_str()?;
+        (!self.is_above_own(&self.project)).then_some(project)
+    }
+
     fn is_in_project(&self, path: &Path) -> bool {
         path.starts_with(&self.project) && !self.is_above_own(&self.project)
     }

@@ -46,8 +46,17 @@ pub fn prepare(
         PolicyJudgement::NotAsked | PolicyJudgement::Asked => true,
     };
     let bases = files::bases(&places, &call.changed_files()?)?;
+    let mut proposal = call.propose(agent, directory, &bases)?;
+    // Edits may be permitted beyond this one, within a project that is named and shown. Without it
+    // no grant covers them.
+    if may_be_granted
+        && call.action.class() == "edit"
+        && let Some(project) = places.named_project()
+    {
+        (proposal.payload).insert("project".to_owned(), project.into());
+    }
     Ok(PreparedCall::Ask(Box::new(PreparedRequest {
-        proposal: call.propose(agent, directory, &bases)?,
+        proposal,
         may_be_granted,
         ask_all_reason: policy.ask_all_reason().map(str::to_owned),
         places,

@@ -85,6 +85,12 @@ pub enum ClientError {
         "no prompts are accepted, because {path}, which records earlier ones, cannot be used: {problem}"
     )]
     Prompts { path: PathBuf, problem: String },
+    #[error(
+        "no grant is used, because {path} has to tell which were ended: {problem}; remove the file once you have looked at it"
+    )]
+    Orders { path: PathBuf, problem: String },
+    #[error("the grants that were given are not known, because {path} cannot be used: {problem}")]
+    GivenGrants { path: PathBuf, problem: String },
     #[error("this is not a saved decision: {0}")]
     Record(String),
     #[error(transparent)]

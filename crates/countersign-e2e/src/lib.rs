@@ -42,6 +42,7 @@
 //! | `statement`, `trust`, `endorsement`, `invitation` | the devices of an approver, and their additions |
 //! | `introduction` | the key of an enforcer, from one device to the others |
 //! | `artifact`, `seal`, `prompt`, `hints` | encryption and opening |
+//! | `control` | orders of an approver to an enforcer |
 //! | `decision`, `accept`, `grant` | signing a decision, and the checks before it is acted on |
 //! | `outcome` | the result at the enforcer, signed for the approver |
 //!
@@ -58,6 +59,7 @@ mod accept;
 mod artifact;
 mod bundle;
 mod comparison;
+mod control;
 mod decision;
 mod device_id;
 mod encoding;
@@ -85,6 +87,7 @@ pub use accept::{
 pub use artifact::{ArtifactContext, OpenedArtifact, PlainArtifact, open_artifact, seal_artifact};
 pub use bundle::{DeviceBundle, DeviceName, EnforcerBundle, MAX_LABEL_CHARS, is_label};
 pub use comparison::{ComparisonDigits, DigitComparison};
+pub use control::{ControlOrder, ControlParties, MAX_PAUSE_LIFETIME, SignedControl};
 pub use countersign_protocol::decision::DecisionScope;
 pub use decision::{DecisionContent, reject_unopened, sign_decision};
 pub use device_id::{DeviceId, MAX_DEVICES};
@@ -92,7 +95,7 @@ pub use encoding::DEVICE_ID;
 pub use endorsement::EndorsementRequest;
 pub use error::Error;
 pub use extensions::{DEVICES, OUTCOME, REPOSITORY, hide_repository, name_devices};
-pub use grant::{Grant, GrantMatch, GrantOutcome, MAX_GRANT_LIFETIME};
+pub use grant::{Grant, GrantMatch, GrantOutcome, MAX_GRANT_LIFETIME, WordPattern};
 pub use hints::ArtifactHints;
 pub use introduction::{INTRODUCED_KEY, INTRODUCTION, SIGNED_INTRODUCTION};
 pub use introduction::{Introduction, SignedIntroduction};

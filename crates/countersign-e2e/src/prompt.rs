@@ -1,11 +1,13 @@
 //! Prompts from a device to an enforcer. The enforcer uses only the encrypted prompt; the plain
-//! members beside it are for routing.
+//! members beside it are for routing. A prompt has a text for the agent, or an order to the
+//! enforcer itself, which clients that know no orders refuse.
 
 use std::fmt;
 
 use serde_json::json;
 use zeroize::Zeroizing;
 
+use super::control::SignedControl;
 use super::device_id::DeviceId;
 use super::encoding::{self, agree, hash_without, parse_canonical};
 use super::error::{Error, Result};
@@ -18,7 +20,7 @@ use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{ApproverId, EnforcerId, RequestId, is_uuid_or_ulid};
 use countersign_protocol::json::JsonNode;
 use countersign_protocol::prompt::{MAX_REPO_CHARS, TARGETS};
-use countersign_protocol::reader::{MemberReader, ReadResult};
+use countersign_protocol::reader::MemberReader;
 use countersign_protocol::timestamp::Timestamp;
 
 const PROMPT: &str = "the prompt";
@@ -32,6 +34,7 @@ pub struct PlainPrompt {
     created_at: Timestamp,
     target: &'static str,
     words: Zeroizing<String>,
+    control: Option<Box<SignedControl>>,
     hash: Sha256Hex,
     text: Zeroizing<String>,
 }
@@ -52,11 +55,11 @@ impl PlainPrompt {
         }
     }
 
-    fn read(node: &JsonNode<'_>) -> ReadResult<Self> {
+    fn read(node: &JsonNode<'_>) -> Result<Self> {
         let mut body = MemberReader::named(PROMPT, node)?;
         let request_id: RequestId = body.id("requestId")?;
         if !is_uuid_or_ulid(request_id.as_str()) {
-            return Err(body.refusal("requestId", "a UUID or ULID"));
+            return Err(body.refusal("requestId", "a UUID or ULID").into());
         }
         let session_id = body.optional_str("sessionId")?.map(str::to_owned);
         body.optional_bounded_str("repoRef", MAX_REPO_CHARS)?;
@@ -65,13 +68,18 @@ impl PlainPrompt {
         body.optional_nested("metadata")?;
         body.optional_nested("extensions")?;
         body.constant("promptHashAlg", "SHA-256")?;
-        let words = body.nonempty_str("text")?;
+        let control = body.optional("control").map(SignedControl::parse);
+        let words = match &control {
+            Some(_) => "",
+            None => body.nonempty_str("text")?,
+        };
         let prompt = Self {
             request_id,
             session_id,
             created_at,
             target: body.one_of("target", &TARGETS)?,
             words: Zeroizing::new(words.to_owned()),
+            control: control.transpose()?.map(Box::new),
             hash: body.hash("promptHash")?,
             text: Zeroizing::new(node.raw.to_owned()),
         };
@@ -93,11 +101,22 @@ impl PlainPrompt {
         pub copy created_at: Timestamp;
         /// Where in the agent's interface it goes.
         pub copy target: &'static str;
-        /// The text of the person.
+        /// The text of the person; empty if it is an order.
         pub ref words: str;
         pub copy hash: Sha256Hex;
         /// The canonical text, hash included.
         pub ref text: str;
+    }
+
+    pub fn control(&self) -> Option<&SignedControl> {
+        self.control.as_deref()
+    }
+
+    /// What the enforcer answers once it has obeyed an order. Only those who can read the prompt
+    /// can tell it, so the gateway cannot.
+    pub fn receipt(&self) -> String {
+        let known = Zeroizing::new(format!("countersign receipt v1\n{}", self.text.as_str()));
+        Sha256Hex::of(known.as_bytes()).to_string()
     }
 
     /// The members that travel beside the ciphertext.
@@ -161,7 +180,8 @@ pub fn seal_prompt(
     )
 }
 
-/// A prompt that a device in force encrypted for this enforcer.
+/// A prompt that a device in force encrypted for this enforcer. An order in it is signed by the
+/// same device.
 #[derive(Debug, Clone)]
 pub struct OpenedPrompt {
     pub prompt: PlainPrompt,
@@ -192,6 +212,9 @@ pub fn open_prompt(
         return Err(Error::ContentHash);
     }
     agree(prompt.request_id == context.request_id, "requestId")?;
+    if let Some(control) = prompt.control() {
+        control.check(trust, enforcer_id, sender)?;
+    }
     Ok(OpenedPrompt {
         prompt,
         device: sender,

@@ -1,5 +1,5 @@
 //! Stored things as the API lists them: tenants, credentials, exchanges, the audit, sessions. No
-//! secret and no payload is among them.
+//! secret is among them, and no payload but short ones of sessions' summaries.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -162,4 +162,7 @@ pub struct SnapshotLine {
     pub snapshot_type: SnapshotType,
     pub snapshot_hash: String,
     pub created_at: Timestamp,
+    /// Of a summary, if it is short.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub payload: Option<Box<RawValue>>,
 }

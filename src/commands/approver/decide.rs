@@ -10,6 +10,7 @@ use countersign::client::approver::{
 use countersign::client::{ClientError, visible};
 use countersign::e2e::{
     ArtifactHints, DecisionScope, DenialCause, GrantMatch, MAX_GRANT_LIFETIME, OutcomeEffect,
+    WordPattern,
 };
 use countersign::protocol::decision::Verdict;
 use serde_json::json;
@@ -21,6 +22,7 @@ use super::view::{headline, render, request_json};
 use crate::commands::client_options::ClientOptions;
 use crate::commands::complete;
 use crate::commands::exit_action::{DENIED, ExitAction, FAILURE};
+use crate::commands::grant_text::{describe_match, subject_of};
 use crate::commands::output::{print_json, print_line, save};
 use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, parse_duration};
 
@@ -31,6 +33,8 @@ Examples:
   countersign approve 5e0c71f2 --action staging
   countersign approve 5e0c71f2 --answer 2 --answer 'the blue one'
   countersign approve 5e0c71f2 --for 1h --grant prefix git commit
+  countersign approve 5e0c71f2 --scope session --grant words git commit -m '*'
+  countersign approve 5e0c71f2 --grant project               edits in the project, until the session ends
   countersign approve 5e0c71f2 --save decision.json          for: countersign verify decision.json";
 
 pub const REJECT_EXAMPLES: &str = "\
@@ -81,8 +85,10 @@ pub struct ApproveArgs {
     /// How long an approval beyond this request lasts; at most 24h.
     #[arg(long = "for", value_name = "TIME", value_parser = parse_duration)]
     lasts: Option<Duration>,
-    /// Allow more than this request: `same` for the same tool with the same input, or `prefix` and
-    /// the first words of a plain command. Put the id before it.
+    /// Allow more than this request: `same` (the same tool with the same input), `prefix` and the first words of a
+    /// plain command, `words` and its words with * for any word and ... for further ones, or for
+    /// the session `file` (edits of these files) or `project` (edits in the project). Put the id
+    /// before it.
     #[arg(long, num_args = 1.., value_name = "WORDS")]
     grant: Vec<String>,
     /// The answer to a question of the request: the number or label of a choice, several with
@@ -110,7 +116,25 @@ fn read_grant(words: &[String]) -> anyhow::Result<Option<GrantMatch>> {
             })?;
             Ok(Some(grant))
         }
-        _ => Err(usage("--grant takes `same`, or `prefix` and words")),
+        ("words", false) => {
+            let more = words.last().is_some_and(|word| word == "...");
+            if more {
+                words.pop();
+            }
+            let words = words
+                .into_iter()
+                .map(|word| Some(word).filter(|it| it != "*"));
+            let pattern = WordPattern::new(words.collect(), more);
+            let pattern = pattern.ok_or_else(|| {
+                usage("--grant words takes 1 to 64 words without control characters, and the first is not *")
+            })?;
+            Ok(Some(GrantMatch::Words(pattern)))
+        }
+        ("file", true) => Ok(Some(GrantMatch::File)),
+        ("project", true) => Ok(Some(GrantMatch::Project)),
+        _ => Err(usage(
+            "--grant takes `same`, `file`, `project`, or `prefix` or `words` and words",
+        )),
     }
 }
 
@@ -124,6 +148,9 @@ pub async fn approve(args: ApproveArgs) -> anyhow::Result<ExitAction> {
             ));
         }
         (Some(ScopeName::Once) | None, false) => DecisionScope::Once,
+        (None, true) if grant.as_ref().is_some_and(GrantMatch::is_for_edits) => {
+            DecisionScope::Session
+        }
         (Some(ScopeName::Timebox), _) | (None, true) => DecisionScope::Timebox,
         (Some(ScopeName::Session), _) => DecisionScope::Session,
     };
@@ -167,21 +194,21 @@ pub async fn reject(args: DecisionOptions) -> anyhow::Result<ExitAction> {
 }
 
 /// Describes what an approval permits beyond the request.
-fn beyond(choice: &ApproverChoice) -> Option<String> {
+fn beyond(choice: &ApproverChoice, item: &InboxRequest) -> Option<String> {
     let session = match choice.scope {
         DecisionScope::Session => ", in the agent's session",
         DecisionScope::Once | DecisionScope::Timebox => "",
     };
-    Some(match choice.hints.grant.as_ref()? {
-        GrantMatch::Same => format!("the same again{session}"),
+    let opened = item.content.as_ref().ok();
+    let subject = opened.and_then(|opened| subject_of(opened.artifact()));
+    let what = match choice.hints.grant.as_ref()? {
         GrantMatch::Prefix(words) => {
             let words: Vec<_> = words.iter().map(|word| visible(word)).collect();
-            format!(
-                "every command that begins with: {}{session}",
-                words.join(" ")
-            )
+            format!("every command that begins with: {}", words.join(" "))
         }
-    })
+        matches => describe_match(matches, subject.as_ref()),
+    };
+    Some(format!("{what}{session}"))
 }
 
 async fn decide(
@@ -243,9 +270,12 @@ async fn decide(
         Err(_) => "a request that could not be opened".to_owned(),
     };
     screen.remark(&format!("{word}: {what}"));
-    if let Some(beyond) = beyond(&choice) {
+    if let (Some(beyond), Ok(opened)) = (beyond(&choice, &item), &item.content) {
         let until = decided.expires_at;
         screen.remark(&format!("this also allows {beyond}, until {until}"));
+        if let Err(error) = approver.remember_grant(opened, &choice, &decided, beyond) {
+            screen.remark(&format!("`countersign grants` does not list it: {error}"));
+        }
     }
     if let (Some(file), Ok(opened)) = (&args.save, &item.content) {
         let record = approver.record(opened, &decided).await;
@@ -357,7 +387,7 @@ async fn confirmed(
         (Verdict::Approve, Err(problem)) => {
             Err(ClientError::NotApprovable(problem.to_string()).into())
         }
-        (Verdict::Approve, Ok(_)) => match beyond(choice) {
+        (Verdict::Approve, Ok(_)) => match beyond(choice, item) {
             Some(beyond) => says_yes(&format!("\nApprove this, and allow {beyond}?")).await,
             None => says_yes("\nApprove this?").await,
         },

@@ -8,6 +8,7 @@ mod input;
 mod join;
 mod local;
 mod notifications;
+mod orders;
 mod pair;
 mod passphrase;
 mod payload;
@@ -21,6 +22,7 @@ use clap::Subcommand;
 use super::exit_action::ExitAction;
 
 pub use self::local::{decide_here, open_sealed};
+pub use self::orders::{end_grant, given_grants};
 pub use self::pair::{pair, pairings, unpair};
 pub use self::view::payload_headline;
 
@@ -57,6 +59,16 @@ pub enum ApproverCommand {
     /// rejected, 75 not picked up in time.
     #[command(after_help = prompt::EXAMPLES)]
     Prompt(prompt::PromptArgs),
+    /// Stop an agent for a while: every call that would be asked is denied at once, and grants are
+    /// not used.
+    ///
+    /// It counts from the agent's next call on, unless the gateway withholds it. Exit status: 0
+    /// sent or confirmed, 77 rejected, 75 not confirmed in time.
+    #[command(after_help = orders::PAUSE_EXAMPLES)]
+    Pause(orders::PauseArgs),
+    /// Let an agent go on that you have paused.
+    #[command(after_help = "Example:\n  countersign resume build-bot")]
+    Resume(orders::OrderOptions),
     /// List your devices; add or revoke one.
     #[command(after_help = devices::EXAMPLES, args_conflicts_with_subcommands = true)]
     Devices(devices::DevicesArgs),
@@ -84,6 +96,8 @@ pub async fn run(command: ApproverCommand) -> anyhow::Result<ExitAction> {
         ApproverCommand::Approve(args) => decide::approve(args).await,
         ApproverCommand::Reject(args) => decide::reject(args).await,
         ApproverCommand::Prompt(args) => prompt::run(args).await,
+        ApproverCommand::Pause(args) => orders::pause(args).await,
+        ApproverCommand::Resume(args) => orders::resume(args).await,
         ApproverCommand::Devices(args) => devices::run(args).await,
         ApproverCommand::Notifications(args) => notifications::run(args).await,
         ApproverCommand::Passphrase(args) => passphrase::run(&args),

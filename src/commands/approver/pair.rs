@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::input::{argument_or_input, open};
 use super::passphrase;
-use crate::commands::client_options::{ClientOptions, ListedPairing};
+use crate::commands::client_options::{ClientOptions, ListedEntry};
 use crate::commands::exit_action::{DENIED, ExitAction};
 use crate::commands::output::print_json;
 use crate::commands::terminal::{Colour, TerminalScreen, confirm_digits};
@@ -83,7 +83,7 @@ async fn by_code(
     Ok(None)
 }
 
-pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedPairing>> {
+pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedEntry>> {
     let approver = passphrase::open(file)?;
     let mut pairings = Vec::new();
     for record in approver.enforcers() {
@@ -110,7 +110,7 @@ pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedPairing>> {
             json["introducedBy"] =
                 json!({ "deviceId": by.id, "name": by.name, "revoked": by.is_revoked });
         }
-        pairings.push(ListedPairing { json, line });
+        pairings.push(ListedEntry { json, line });
     }
     Ok(pairings)
 }

@@ -1,6 +1,8 @@
 //! The profile that the hook uses, and others that an agent could use against it.
 
+use countersign::client::enforcer::Enforcer;
 use countersign::client::profile::ProfileFile;
+use countersign::clock::Clock;
 
 use crate::commands::findings::{FindingReport, FindingStatus};
 
@@ -23,6 +25,7 @@ pub fn check(file: &ProfileFile, report: &mut FindingReport) -> bool {
         );
         return false;
     };
+    pauses(file, report);
     let id = enforcer.id;
     let message = format!("{path}: enforcer {id}, readable only by its owner");
     report.ok("profile", message);
@@ -32,6 +35,19 @@ pub fn check(file: &ProfileFile, report: &mut FindingReport) -> bool {
         "run a guard as another user: countersign guard --help",
     );
     true
+}
+
+fn pauses(file: &ProfileFile, report: &mut FindingReport) {
+    let pauses = Enforcer::open(file, &Clock::system()).and_then(|enforcer| enforcer.pauses());
+    match pauses {
+        Ok(pauses) => {
+            for pause in pauses {
+                let remedy = format!("{} can end it: countersign resume", pause.approver);
+                report.warn("pause", pause.to_string(), remedy);
+            }
+        }
+        Err(error) => report.add("pause", FindingStatus::Failed, error.to_string(), None),
+    }
 }
 
 /// Every process that can read an approver's keys can approve. An agent runs as the user who runs

@@ -13,7 +13,7 @@ use super::exit_action::ExitAction;
 pub use self::content::{
     ContentKind, ContentOptions, MAX_CONTENT_BYTES, RequestContent, repository_name,
 };
-pub use self::grants::describe;
+pub use self::grants::{forget_grants, grants};
 pub use self::pair::{PairArgs, pair, pairings, unpair};
 
 #[derive(Subcommand)]
@@ -31,15 +31,11 @@ pub enum EnforcerCommand {
     /// Exit status: 0 approved, 77 denied, 75 no decision in time, 69 gateway unavailable.
     #[command(after_help = ask::EXAMPLES)]
     Ask(ask::AskArgs),
-    /// List what approvers have allowed beyond one request, or forget it.
-    #[command(after_help = grants::EXAMPLES, args_conflicts_with_subcommands = true)]
-    Grants(grants::GrantsArgs),
 }
 
 pub async fn run(command: EnforcerCommand) -> anyhow::Result<ExitAction> {
     match command {
         EnforcerCommand::Run(args) => run::run(args).await,
         EnforcerCommand::Ask(args) => ask::run(args).await,
-        EnforcerCommand::Grants(args) => grants::run(&args),
     }
 }

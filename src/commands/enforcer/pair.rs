@@ -11,7 +11,7 @@ use countersign::clock::Clock;
 use countersign::e2e::{MAX_LABEL_CHARS, ReceivedAnswer, is_label};
 use serde_json::json;
 
-use crate::commands::client_options::{ClientOptions, ListedPairing, host_name};
+use crate::commands::client_options::{ClientOptions, ListedEntry, host_name};
 use crate::commands::exit_action::{DENIED, ExitAction, NO_DECISION};
 use crate::commands::output::print_json;
 use crate::commands::terminal::{Colour, TerminalScreen, confirm_digits, minutes};
@@ -147,7 +147,7 @@ async fn settle(
     Ok(Ok(approver))
 }
 
-pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedPairing>> {
+pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedEntry>> {
     let enforcer = Enforcer::open(file, &Clock::system())?;
     let pairings = enforcer.approvers().iter().map(|record| {
         let devices = enforcer.known_devices(record)?;
@@ -157,7 +157,7 @@ pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedPairing>> {
         let shown = devices
             .iter()
             .map(|device| format!("{} ({})", visible(&device.name), device.id));
-        Ok(ListedPairing {
+        Ok(ListedEntry {
             json: json!({
                 "role": "enforcer",
                 "approverId": record.id,

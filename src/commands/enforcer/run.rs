@@ -17,12 +17,12 @@ use tokio::time::{Instant, timeout_at};
 
 use super::ask::{AskInterruption, await_decision, say_trouble, waiting_file};
 use super::content::repository_name;
-use super::grants::describe;
 use super::pair::{OfferArgs, pair_on};
 use crate::commands::approver::payload_headline;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::complete;
 use crate::commands::exit_action::{DENIED, ExitAction};
+use crate::commands::grant_text::describe;
 use crate::commands::guard::{AskCall, AskOutcome, GuardAddress, cause};
 use crate::commands::signals::signals;
 use crate::commands::terminal::{Colour, TerminalScreen, confirm, parse_duration};
@@ -158,10 +158,11 @@ async fn approved(
     say_approved(screen, json, "approved", &who, "");
     match enforcer.keep(&accepted) {
         Ok(None) => {}
-        Ok(Some(grant)) => screen.remark(&format!(
-            "countersign: saved as a grant: {}",
-            describe(&grant)
-        )),
+        Ok(Some(grant)) => {
+            enforcer.report_kept(&accepted, &grant).await;
+            let what = describe(&grant, Some(&subject));
+            screen.remark(&format!("countersign: saved as a grant: {what}"));
+        }
         // This once it is approved; the next time somebody is asked.
         Err(error) => screen.remark(&format!("countersign: the grant was not saved: {error}")),
     }
@@ -274,7 +275,7 @@ async fn is_granted(
         screen.say(&outcome.to_string());
     } else {
         let granted = screen.paint(Colour::Green, "allowed");
-        let what = describe(&used.grant);
+        let what = describe(&used.grant, Some(subject));
         screen.remark(&format!("countersign: {granted} by {who}: {what}"));
     }
     true

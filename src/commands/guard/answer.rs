@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::message::{AskCall, AskOutcome, AskReply};
-use crate::commands::enforcer::describe;
+use crate::commands::grant_text::{describe, subject_of};
 use crate::commands::hook::report::{WaitingNotice, session_of};
 
 /// If no grant is found in this time, a person is asked.
@@ -146,7 +146,12 @@ async fn decide(
         Some(Ok(accepted)) => {
             // The approval counts once, also if its grant cannot be kept.
             let kept = may_keep.then(|| enforcer.keep(&accepted).ok().flatten());
-            let kept = kept.flatten().map(|grant| describe(&grant));
+            let kept = kept.flatten();
+            if let Some(grant) = &kept {
+                enforcer.report_kept(&accepted, grant).await;
+            }
+            let subject = subject_of(&accepted.artifact);
+            let kept = kept.map(|grant| describe(&grant, subject.as_ref()));
             AskReply::of_approval(id, &accepted, kept)
         }
         Some(Err(denial)) => AskReply::of_denial(Some(id), &denial),

@@ -83,9 +83,14 @@ pub struct AgentSession {
 #[serde(rename_all = "camelCase")]
 pub enum ObservedEvent {
     Start,
+    /// It begins anew: nothing of it goes on.
+    Clear,
     Prompt,
     TurnEnd,
+    /// It may go on later.
     End,
+    /// It does not come back.
+    Close,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -204,6 +209,7 @@ pub fn cause(denial: &ApprovalDenial) -> &'static str {
         ApprovalDenial::Refused(_) => "refused",
         ApprovalDenial::Untrusted(_) => "untrusted",
         ApprovalDenial::Changed(_) => "changed",
+        ApprovalDenial::Paused(_) => "paused",
         ApprovalDenial::NotPaired => "unpaired",
     }
 }

@@ -141,8 +141,10 @@ async fn answer(
         let observed = match event.kind {
             EventKind::SessionStart => ObservedEvent::Start,
             EventKind::Prompt => ObservedEvent::Prompt,
+            EventKind::SessionClear => ObservedEvent::Clear,
             EventKind::SessionEnd => ObservedEvent::End,
             EventKind::TurnEnd => ObservedEvent::TurnEnd,
+            EventKind::SessionClose => ObservedEvent::Close,
             EventKind::Call(_) | EventKind::Other => return None,
         };
         match &args.guard {

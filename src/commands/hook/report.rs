@@ -37,6 +37,11 @@ pub async fn observe(
     let deadline = Instant::now() + REPORT_TIMEOUT;
     let _unheard = match event {
         ObservedEvent::Start => (enforcer.start_session(&id, title_of(session), deadline)).await,
+        ObservedEvent::Clear => {
+            let ended = enforcer.delete_session_grants(&id);
+            let started = enforcer.start_session(&id, title_of(session), deadline);
+            ended.and(started.await)
+        }
         ObservedEvent::Prompt => {
             let state = SessionState::Planning;
             enforcer.session_status(&id, state, deadline).await
@@ -46,6 +51,10 @@ pub async fn observe(
             return None;
         }
         ObservedEvent::End => {
+            let _unheard = enforcer.leave_session(&id, deadline).await;
+            return None;
+        }
+        ObservedEvent::Close => {
             let _unheard = (enforcer.end_session(&id, EndReason::UserEnd, deadline)).await;
             return None;
         }

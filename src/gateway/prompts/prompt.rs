@@ -243,13 +243,14 @@ impl PromptService {
         Ok(readable.ok_or(Error::NotFound)?.standing)
     }
 
-    /// The oldest prompts without an acknowledgement of the enforcer. Reading changes nothing: they
-    /// are still pushed.
+    /// The oldest prompts without an acknowledgement of the enforcer, those that came later than
+    /// `after`. Reading changes nothing: they are still pushed.
     pub async fn pending(
         &self,
         caller: &EnforcerOrAdmin,
         enforcer: &EnforcerId,
         session: Option<&SessionId>,
+        after: Option<&RequestId>,
     ) -> Result<Vec<PromptDelivery>> {
         let tenant = match caller {
             EnforcerOrAdmin::Enforcer(caller) => {
@@ -260,7 +261,7 @@ impl PromptService {
             EnforcerOrAdmin::Admin(caller) => &caller.origin.tenant,
         };
         let (store, limit, bytes) = (&self.store, PENDING_AT_ONCE, PENDING_BYTES);
-        let found = store.pending_prompts(tenant, enforcer, session, limit, bytes);
+        let found = store.pending_prompts(tenant, enforcer, session, after, limit, bytes);
         Ok(found.await?)
     }
 }

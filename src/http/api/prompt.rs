@@ -59,11 +59,12 @@ pub async fn get(As(node, caller): As<Member>, PathId(request): PathId<RequestId
     Ok(plain(StatusCode::OK, &body))
 }
 
-/// The query's `sessionId`.
+/// The query.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct PendingQuery {
     session_id: Option<String>,
+    after: Option<String>,
 }
 
 /// `GET /v1/enforcers/{enforcerId}/prompts`.
@@ -72,12 +73,12 @@ pub async fn pending(
     PathId(enforcer): PathId<EnforcerId>,
     uri: Uri,
 ) -> HttpResult {
-    let session = path::query::<PendingQuery>(&uri)?.session_id;
-    let session = session.map(|id| SessionId::parse(&id).ok_or(MALFORMED_SESSION));
-    let session = session.transpose()?;
+    let query = path::query::<PendingQuery>(&uri)?;
+    let session = read_id::<SessionId>("sessionId", query.session_id.as_deref())?;
+    let after = read_id::<RequestId>("after", query.after.as_deref())?;
     let found = node
         .prompts
-        .pending(&caller, &enforcer, session.as_ref())
+        .pending(&caller, &enforcer, session.as_ref(), after.as_ref())
         .await?;
     let gateway_id = &node.context.config.server.gateway_id;
     let items = found
@@ -87,10 +88,13 @@ pub async fn pending(
     Ok(plain(StatusCode::OK, &PendingPrompt { items }))
 }
 
-const MALFORMED_SESSION: Error = Error::Parameter {
-    name: "sessionId",
-    expected: ID_EXPECTED,
-};
+fn read_id<T: TextId>(name: &'static str, text: Option<&str>) -> Result<Option<T>, Error> {
+    let malformed = Error::Parameter {
+        name,
+        expected: ID_EXPECTED,
+    };
+    text.map(|id| T::parse(id).ok_or(malformed)).transpose()
+}
 
 #[derive(Serialize)]
 struct PendingPrompt {

@@ -260,6 +260,7 @@ impl PromptStore {
         tenant: &TenantId,
         enforcer: &EnforcerId,
         session: Option<&SessionId>,
+        after: Option<&RequestId>,
         limit: i64,
         max_bytes: i64,
     ) -> Result<Vec<PromptDelivery>> {
@@ -274,8 +275,14 @@ impl PromptStore {
                    and m.kind = 'prompt.send' and m.acked_at is null
                    and (m.expires_at is null or m.expires_at > clock_timestamp() + $3::interval)
                    and ($4::text is null or p.session_id is null or p.session_id = $4)
+                   and ($5::text is null or (m.created_at, m.message_id) > (
+                       select l.created_at, l.message_id
+                         from messages l
+                        where l.tenant_id = $1 and l.recipient_kind = 'enforcer' and l.recipient = $2
+                          and l.kind = 'prompt.send' and l.request_id = $5
+                        limit 1))
                  order by m.created_at, m.message_id
-                 limit $5
+                 limit $6
             ),
             weighed as (
                 select g.tenant_id, g.message_id, g.request_id, g.created_at, g.expires_at, g.sender,
@@ -290,13 +297,14 @@ impl PromptStore {
                    w.sender as "approver_id: ApproverId", y.body::text as "body!", y.trace::text as "trace?"
               from weighed w
               join prompt_payloads y on y.tenant_id = w.tenant_id and y.request_id = w.request_id
-             where w.before < $6
+             where w.before < $7
              order by w.created_at, w.message_id
             "#,
             tenant.as_str(),
             enforcer.as_str(),
             clock_offset(&self.database.clock),
             session.map(SessionId::as_str),
+            after.map(RequestId::as_str),
             limit,
             max_bytes,
         );

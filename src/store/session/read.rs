@@ -13,6 +13,8 @@ use crate::store::database::clock_offset::clock_offset;
 use crate::store::error::Result;
 
 const SHOWN_SNAPSHOTS: i64 = 20;
+/// A longer payload of a summary is left out of the list.
+const SHOWN_PAYLOAD_BYTES: i32 = 1_024;
 
 impl SessionStore {
     pub async fn session_enforcer(
@@ -105,11 +107,12 @@ async fn read_snapshots(
     tenant: &TenantId,
     session: &SessionId,
 ) -> sqlx::Result<Vec<SnapshotLine>> {
-    sqlx::query_as!(
-        SnapshotLine,
+    let lines = sqlx::query!(
         r#"
         select snapshot_id as "snapshot_id: SnapshotId", snapshot_type as "snapshot_type: SnapshotType", snapshot_hash,
-               created_at
+               created_at as "created_at: Timestamp",
+               case when snapshot_type = 'summary' and octet_length((body -> 'payload')::text) <= $4
+                    then (body -> 'payload')::text end as "payload?"
           from session_snapshots
          where tenant_id = $1 and session_id = $2
          order by created_at desc, snapshot_id desc
@@ -118,7 +121,19 @@ async fn read_snapshots(
         tenant.as_str(),
         session.as_str(),
         SHOWN_SNAPSHOTS,
+        SHOWN_PAYLOAD_BYTES,
     )
     .fetch_all(connection)
-    .await
+    .await?;
+    let lines = lines.into_iter().map(|row| {
+        let payload = row.payload.map(raw).transpose();
+        Ok(SnapshotLine {
+            snapshot_id: row.snapshot_id,
+            snapshot_type: row.snapshot_type,
+            snapshot_hash: row.snapshot_hash,
+            created_at: row.created_at,
+            payload: payload.map_err(|error| sqlx::Error::Decode(error.into()))?,
+        })
+    });
+    lines.collect()
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::definition::{AgentDefinition, KnownHole, MovedDirectory};
-use crate::event::{HookEvent, MatchCount, TextReplacement, ToolAction};
+use crate::event::{EventKind, HookEvent, MatchCount, TextReplacement, ToolAction};
 use crate::install::file::{self, FileChange, InstallRefusal};
 use crate::install::hooks::InstallRequest;
 use crate::install::inspect::{InstalledHook, SettingsFile, unusable};
@@ -92,7 +92,11 @@ fn read(mut members: EventMembers) -> Result<HookEvent, ReadProblem> {
             let tool = members.text("tool")?;
             call(tool, members.object("args")?, action)?
         }
-        name => EVENTS.kind(name)?,
+        name => match EVENTS.kind(name)? {
+            // A session that is deleted does not come back; the end of the program is not told.
+            EventKind::SessionEnd => EventKind::SessionClose,
+            kind => kind,
+        },
     };
     Ok(HookEvent {
         name,

@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::inbox::InboxRequest;
 use super::requested_action::requested_actions;
 use super::role::{Approver, POLL_PAUSE};
+use crate::enforcer::GrantSubject;
 use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayCall, path};
 use crate::profile::EnforcerRecord;
@@ -12,11 +13,11 @@ use crate::random::random;
 use crate::record::DecisionRecord;
 use crate::retry::poll;
 use crate::shell::wrappers::hides_what_runs;
-use crate::shell::{chooses_something, plain_words};
+use crate::shell::{PatternProblem, chooses_something, fits, pattern_problem, plain_words};
 use crate::wire;
 use countersign_e2e::{
     ArtifactHints, DecisionContent, DecisionScope, GrantMatch, MAX_GRANT_LIFETIME, OpenedArtifact,
-    OutcomeEffect, PlainArtifact, reject_unopened, sign_decision, verify_outcome,
+    OutcomeEffect, PlainArtifact, WordPattern, reject_unopened, sign_decision, verify_outcome,
 };
 use countersign_protocol::decision::Verdict;
 use countersign_protocol::json::{self, JsonNode};
@@ -72,8 +73,13 @@ impl Approver {
         if let Some(answers) = &hints.answers {
             check_answers(opened.artifact(), answers.len())?;
         }
-        if let Some(GrantMatch::Prefix(words)) = &hints.grant {
-            check_prefix(opened.artifact(), words)?;
+        match &hints.grant {
+            Some(GrantMatch::Prefix(words)) => check_prefix(opened.artifact(), words)?,
+            Some(GrantMatch::Words(pattern)) => check_pattern(opened.artifact(), pattern)?,
+            Some(matches @ (GrantMatch::File | GrantMatch::Project)) => {
+                check_edit(opened.artifact(), matches, choice.scope)?;
+            }
+            Some(GrantMatch::Same) | None => {}
         }
         let expires_at = match (choice.scope, choice.lasts) {
             (DecisionScope::Once, None) => opened.artifact().expires_at(),
@@ -244,8 +250,8 @@ fn check_answers(artifact: &PlainArtifact, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// A grant by prefix is for the command that was shown, and others like it.
-fn check_prefix(artifact: &PlainArtifact, prefix: &[String]) -> Result<()> {
+/// The words of a command of which more could be permitted.
+fn grantable_words(artifact: &PlainArtifact) -> Result<Vec<String>> {
     let node = json::parse(artifact.text().as_bytes());
     let words = node.ok().and_then(|node| read_words(&node));
     let Some(words) = words else {
@@ -258,6 +264,46 @@ fn check_prefix(artifact: &PlainArtifact, prefix: &[String]) -> Result<()> {
             "later words of this command choose what runs, so no prefix can cover it; use --grant same, or approve it once",
         ));
     }
+    Ok(words)
+}
+
+/// A grant by words is for the command that was shown, and others like it.
+fn check_pattern(artifact: &PlainArtifact, pattern: &WordPattern) -> Result<()> {
+    let words = grantable_words(artifact)?;
+    let problem = match pattern_problem(pattern) {
+        Some(PatternProblem::RunsAnother) => {
+            "later words of this command say what runs, so its words cannot be free; permit --grant same, or this once"
+        }
+        Some(PatternProblem::FreeSubcommand) => {
+            "the word that says what the program does has to be the same; only later words can be free"
+        }
+        Some(PatternProblem::FreeChoice) => {
+            "a free word would choose a program, a file, a directory or a configuration; fix the word behind that option"
+        }
+        None if fits(pattern, &words) => return Ok(()),
+        None => "the command does not fit these words; enforcers would not keep this grant",
+    };
+    Err(ClientError::Choice(problem))
+}
+
+/// A grant of edits is for a session, and for files that the request names with their project.
+fn check_edit(artifact: &PlainArtifact, matches: &GrantMatch, scope: DecisionScope) -> Result<()> {
+    if scope != DecisionScope::Session {
+        let problem = "edits are permitted for a session only: --scope session";
+        return Err(ClientError::Choice(problem));
+    }
+    let subject = GrantSubject::of_artifact(artifact);
+    match subject {
+        Some((subject, Some(_))) if subject.permits(matches, &subject) => Ok(()),
+        _ => Err(ClientError::Choice(
+            "this is no edit of an agent's session that could be permitted again, or its files are not in the project",
+        )),
+    }
+}
+
+/// A grant by prefix is for the command that was shown, and others like it.
+fn check_prefix(artifact: &PlainArtifact, prefix: &[String]) -> Result<()> {
+    let words = grantable_words(artifact)?;
     let Some(later) = words.strip_prefix(prefix) else {
         return Err(ClientError::Choice(
             "the command does not begin with these words, so the grant would have no effect",

@@ -4,6 +4,7 @@
 mod changed_files;
 mod decide;
 mod devices;
+mod given;
 mod headline;
 mod headline_text;
 mod inbox;
@@ -20,6 +21,7 @@ mod tool_headline;
 
 pub use self::decide::{AcceptedDecision, ApproverChoice, DeliveryConfirmation};
 pub use self::devices::{DeviceStanding, KnownDevices, ListedDevice};
+pub use self::given::{GivenGrant, GrantUse};
 pub use self::headline::{agent_reason, headline};
 pub use self::inbox::{InboxRequest, StrangeDevice};
 pub use self::introductions::Introducer;
@@ -30,6 +32,6 @@ pub use self::notifications::{
 };
 pub use self::open_failure::OpenFailure;
 pub use self::pairing::{KnownKey, PendingComparison};
-pub use self::prompt::SentPrompt;
+pub use self::prompt::{SentOrder, SentPrompt};
 pub use self::requested_action::{RequestedAction, requested_actions};
 pub use self::role::Approver;

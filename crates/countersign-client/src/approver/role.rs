@@ -38,7 +38,7 @@ pub struct Approver {
     pub(super) refused: Mutex<BTreeMap<String, OpenFailure>>,
     /// When introductions were last read.
     pub(super) looked: Mutex<Option<Instant>>,
-    file: ProfileFile,
+    pub(super) file: ProfileFile,
     /// The invitation by which this device has just joined.
     pub(super) invitation: Option<String>,
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::orders::AgentPause;
 use crate::error::ClientError;
 use crate::visible::visible;
 use countersign_e2e::{self as e2e, PlainArtifact, VerifiedApproval, VerifiedRejection};
@@ -49,6 +50,8 @@ pub enum ApprovalDenial {
     Refused(ClientError),
     /// The decision must not be believed.
     Untrusted(e2e::Error),
+    /// An approver wants the agent to stop for now.
+    Paused(AgentPause),
     /// Approved, but the call would no longer do what was shown.
     Changed(String),
     NotPaired,
@@ -74,6 +77,7 @@ impl fmt::Display for ApprovalDenial {
                 let cause = visible(&error.to_string());
                 write!(f, "the decision is not trusted: {cause}")
             }
+            Self::Paused(pause) => write!(f, "{pause}"),
             Self::Changed(change) => f.write_str(change),
             Self::NotPaired => {
                 f.write_str("no approver is paired with this machine; pair one: countersign pair")

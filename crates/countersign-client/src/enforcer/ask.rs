@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep_until};
 
 use super::approval_request::{AcceptedApproval, ApprovalDenial, ApprovalRequest};
+use super::orders::AgentPause;
 use super::role::Enforcer;
 use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayAnswer, GatewayCall, path};
@@ -19,7 +20,7 @@ use countersign_e2e::{
     OwnRequest, PlainArtifact, TrustedDevice, VerifiedApproval, VerifiedDecision, decision_digest,
     hide_repository, name_devices, seal_artifact,
 };
-use countersign_protocol::id::{ApproverId, RequestId};
+use countersign_protocol::id::{ApproverId, RequestId, SessionId, TextId as _};
 use countersign_protocol::json::JsonNode;
 use countersign_protocol::timestamp::Timestamp;
 
@@ -30,6 +31,8 @@ const ANSWER_GRACE: Duration = Duration::from_secs(5);
 const LAST_ANSWER_GRACE: Duration = Duration::from_millis(500);
 /// Shortest time between two such calls: a gateway may answer at once, without a decision.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// Of reading what approvers have ordered, before anyone is asked.
+const ORDERS_TIMEOUT: Duration = Duration::from_secs(3);
 /// Of an acknowledgement or a withdrawal.
 const ACK_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -69,6 +72,9 @@ impl Enforcer {
             return Err(ApprovalDenial::NotPaired);
         }
         let devices = self.devices_of(&asked, false, submit_until).await?;
+        if let Some(pause) = self.pause_of(&request, submit_until).await {
+            return Err(ApprovalDenial::Paused(pause));
+        }
         let outcome_key = OutcomeKey::generate(&mut random)?;
         let artifact = self.artifact(request, &devices, &outcome_key, until)?;
         let envelope = self.sealed(&artifact, &devices)?;
@@ -108,6 +114,16 @@ impl Enforcer {
         }
         let (id, body) = (artifact.request_id(), body.to_string());
         self.access.envelope("artifact.submit", id, &body)
+    }
+
+    /// The pause that keeps this request from being asked. If that cannot be found out, asking a
+    /// person does no harm.
+    async fn pause_of(&mut self, request: &ApprovalRequest, until: Instant) -> Option<AgentPause> {
+        let deadline = until.min(Instant::now() + ORDERS_TIMEOUT);
+        let _away = self.read_orders(deadline).await;
+        let session = request.members.get("sessionId").and_then(Value::as_str);
+        let session = session.and_then(SessionId::parse);
+        self.pause(session.as_ref()).ok().flatten()
     }
 
     fn artifact(

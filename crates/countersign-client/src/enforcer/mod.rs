@@ -4,15 +4,17 @@ mod approval_request;
 mod ask;
 mod devices;
 mod grants;
+mod orders;
 mod pairing;
 mod prompts;
 mod role;
-mod sessions;
+pub(crate) mod sessions;
 
 pub use self::approval_request::{AcceptedApproval, ApprovalDenial, ApprovalRequest};
 pub use self::ask::PendingRequest;
 pub use self::devices::NamedDevice;
 pub use self::grants::{GrantSubject, KeptGrant, UsedGrant};
+pub use self::orders::AgentPause;
 pub use self::pairing::{PairingAttempt, PairingCompletion, PairingToken};
 pub use self::prompts::TakenPrompt;
 pub use self::role::Enforcer;

@@ -1,5 +1,7 @@
 //! The enforcer, opened from its profile.
 
+use tokio::time::Instant;
+
 use crate::access::GatewayAccess;
 use crate::error::{ClientError, Result};
 use crate::gateway::GatewayClient;
@@ -19,6 +21,8 @@ pub struct Enforcer {
     pub(super) keys: EnforcerKeys,
     pub(super) approvers: Vec<ApproverRecord>,
     pub(super) file: ProfileFile,
+    /// When orders of approvers were last read.
+    pub(super) orders_read_at: Option<Instant>,
 }
 
 impl Enforcer {
@@ -35,6 +39,7 @@ impl Enforcer {
             keys: profile.keys()?,
             approvers: profile.approvers,
             file: file.clone(),
+            orders_read_at: None,
         })
     }
 

@@ -109,6 +109,13 @@ fn has_runner<W: AsRef<str>>(program: &str, words: &[W]) -> bool {
     RUNNERS.iter().any(is_runner)
 }
 
+/// Whether the word behind the program says what runs: a script, or a subcommand of which some run
+/// something else.
+pub(super) fn needs_subcommand(program: &str) -> bool {
+    let is_listed = |(name, _): &(&str, &str)| has_name(program, name);
+    has_name(program, INTERPRETERS) || RUNNERS.iter().any(is_listed)
+}
+
 /// Whether this first word of a command, or path, runs a program that later words name. Returns
 /// `true` if unsure.
 pub fn runs_another(program: &str) -> bool {

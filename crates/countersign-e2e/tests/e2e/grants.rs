@@ -4,7 +4,7 @@ use super::judging::{approval, members, sign_raw, signed};
 use super::people::{World, node, now, revoke, ruling, time, world};
 use countersign_e2e::{
     ArtifactHints, DecisionContent, DecisionScope, Error, Grant, GrantMatch, GrantOutcome,
-    accept_again,
+    WordPattern, accept_again,
 };
 use countersign_protocol::decision::Verdict;
 use countersign_protocol::timestamp::Timestamp;
@@ -72,6 +72,38 @@ fn a_grant_needs_a_scope_and_its_terms_and_ends_within_a_day() {
 }
 
 #[test]
+fn words_may_be_free_and_edits_are_for_a_session_only() {
+    let world = world();
+    let soon = "2026-02-21T13:00:00Z";
+    let words = vec![Some("git".to_owned()), Some("commit".to_owned()), None];
+    let given = |matches: &GrantMatch, session_only| {
+        GrantOutcome::Given(Grant {
+            matches: matches.clone(),
+            until: time(soon),
+            session_only,
+        })
+    };
+    for more in [false, true] {
+        let pattern = WordPattern::new(words.clone(), more).unwrap();
+        let matches = GrantMatch::Words(pattern);
+        for (scope, session_only) in [
+            (DecisionScope::Timebox, false),
+            (DecisionScope::Session, true),
+        ] {
+            let found = grant(&world, scope, soon, Some(matches.clone()));
+            assert_eq!(found, given(&matches, session_only));
+        }
+    }
+    for matches in [GrantMatch::File, GrantMatch::Project] {
+        let found = grant(&world, DecisionScope::Session, soon, Some(matches.clone()));
+        assert_eq!(found, given(&matches, true));
+        let found = grant(&world, DecisionScope::Timebox, soon, Some(matches));
+        let refused = GrantOutcome::NotGiven("edits are permitted for a session only");
+        assert_eq!(found, refused);
+    }
+}
+
+#[test]
 fn a_grant_that_is_not_understood_permits_one_request() {
     let world = world();
     let timebox = DecisionContent {
@@ -85,6 +117,15 @@ fn a_grant_that_is_not_understood_permits_one_request() {
         json!({"match": "prefix", "argv": []}),
         json!({"match": "prefix", "argv": ["git", 1]}),
         json!("same"),
+        json!({"match": "file", "argv": ["git"]}),
+        json!({"match": "project", "path": "/"}),
+        json!({"match": "words"}),
+        json!({"match": "words", "argv": []}),
+        json!({"match": "words", "argv": [null, "commit"]}),
+        json!({"match": "words", "argv": ["git", 1]}),
+        json!({"match": "words", "argv": ["git", ""]}),
+        json!({"match": "words", "argv": ["git"], "more": "yes"}),
+        json!({"match": "words", "argv": ["git"], "less": true}),
     ] {
         let mut members = members(&world, &timebox);
         members["policyHints"] = json!({"grant": odd});

@@ -15,6 +15,7 @@
 )]
 
 mod bundles;
+mod control;
 mod decisions;
 mod devices;
 mod endorsement;

@@ -26,8 +26,19 @@ pub(super) struct StoredGrant {
     pub(super) approver_id: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) session_id: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Files of older versions have it.
+    #[serde(default, skip_serializing)]
     pub(super) prefix: Option<Vec<String>>,
+    /// The form of the grant. Most are found not to fit by it, without a look at the signature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) form: Option<String>,
+    /// The session has ended, and may start again.
+    #[serde(default)]
+    pub(super) suspended: bool,
+    #[serde(default)]
+    pub(super) uses: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) used_at: Option<String>,
     /// The signed body, byte for byte.
     pub(super) decision: String,
 }

@@ -16,8 +16,7 @@ use super::role::Enforcer;
 use crate::error::{ClientError, Result};
 use crate::wire;
 use countersign_e2e::{
-    self as e2e, DeviceTrust, Grant, GrantMatch, GrantOutcome, OwnRequest, PlainArtifact,
-    accept_again,
+    self as e2e, DeviceTrust, Grant, GrantOutcome, OwnRequest, PlainArtifact, accept_again,
 };
 use countersign_protocol::id::{ApproverId, SessionId, TextId as _};
 
@@ -43,6 +42,10 @@ pub struct KeptGrant {
     pub approver: String,
     pub accepted_at: String,
     pub session: Option<String>,
+    /// Whether its session has ended. It counts again if that session goes on.
+    pub is_suspended: bool,
+    pub uses: u64,
+    pub used_at: Option<String>,
     /// `None` if the record is damaged.
     pub subject: Option<GrantSubject>,
     /// The permission, or why it is not used.
@@ -63,14 +66,10 @@ impl Enforcer {
         let Some((subject, session)) = GrantSubject::of_artifact(artifact) else {
             return Ok(None);
         };
-        let prefix = match &grant.matches {
-            GrantMatch::Same => None,
-            // The approver was shown another command than this permits.
-            GrantMatch::Prefix(words) if !subject.starts_with(words) => return Ok(None),
-            GrantMatch::Prefix(words) => Some(words.clone()),
-        };
+        // Otherwise the approver was shown something else than this permits.
+        let is_fitting = subject.permits(&grant.matches, &subject);
         let is_sessionless = grant.session_only && session.is_none();
-        if is_sessionless || artifact.text().len() > MAX_ARTIFACT_BYTES {
+        if !is_fitting || is_sessionless || artifact.text().len() > MAX_ARTIFACT_BYTES {
             return Ok(None);
         }
         let stored = StoredGrant {
@@ -80,9 +79,16 @@ impl Enforcer {
             until: grant.until.to_string(),
             approver_id: accepted.approval.approver.to_string(),
             session_id: (session.filter(|_| grant.session_only)).map(|it| it.to_string()),
-            prefix,
+            prefix: None,
+            form: Some(grant.matches.name().to_owned()),
+            suspended: false,
+            uses: 0,
+            used_at: None,
             decision: accepted.decision.clone(),
         };
+        if self.is_ended(&stored.approver_id, &stored.request_id)? {
+            return Ok(None);
+        }
         self.grant_file().update(self.access.now(), |grants| {
             grants.retain(|other| other.request_id != stored.request_id);
             grants.push(stored);
@@ -127,15 +133,15 @@ impl Enforcer {
         }
         for stored in grants.iter().filter(|stored| !has_ended(stored)) {
             let asked = approver.is_none_or(|only| only == stored.approver_id);
-            let prefix = stored.prefix.as_ref();
-            let is_likely = prefix.is_none_or(|words| subject.starts_with(words));
-            let Some(signed) = (stored.artifact()).filter(|_| asked && is_likely) else {
+            let Some(signed) = (stored.artifact()).filter(|_| asked && !stored.suspended) else {
                 continue;
             };
             let Some((permitted, own_session)) = GrantSubject::of_artifact(&signed) else {
                 continue;
             };
-            if stored.prefix.is_none() && permitted != *subject {
+            let is_same = permitted == *subject;
+            let is_for_same = stored.form.as_deref() == Some("same");
+            if !is_same && (is_for_same || !permitted.is_related(subject)) {
                 continue;
             }
             let asked = std::slice::from_ref(&stored.approver_id);
@@ -146,31 +152,48 @@ impl Enforcer {
             let Ok(grant) = self.verify(stored, &signed, &devices) else {
                 continue;
             };
-            let is_permitted = match &grant.matches {
-                GrantMatch::Same => permitted == *subject,
-                GrantMatch::Prefix(words) => {
-                    permitted.starts_with(words)
-                        && permitted.is_beside(subject)
-                        && subject.starts_with(words)
-                }
-            };
             let in_session = own_session.is_some() && own_session.as_ref() == session;
+            let is_permitted = permitted.permits(&grant.matches, subject);
             if !is_permitted || (grant.session_only && !in_session) {
                 continue;
             }
             let Some(approver) = ApproverId::parse(&stored.approver_id) else {
                 continue;
             };
+            // Somebody may have ended it since, or paused the agent.
+            self.read_orders(deadline).await?;
+            if self.pause(session)?.is_some() {
+                return Ok(None);
+            }
             let used = UsedGrant {
                 request_id: stored.request_id.clone(),
                 approver,
                 grant,
             };
+            let Some(uses) = self.count_use(stored)? else {
+                continue;
+            };
             file.log(&self.line(&used, subject, session))?;
-            self.report_use(&used, session, deadline).await;
+            self.report_use(&used, uses, deadline).await;
             return Ok(Some(used));
         }
         Ok(None)
+    }
+
+    /// How often it was used, this time included; `None` if it has ended meanwhile.
+    fn count_use(&self, stored: &StoredGrant) -> Result<Option<u64>> {
+        let now = self.access.now();
+        if self.is_ended(&stored.approver_id, &stored.request_id)? {
+            self.delete_grant(&stored.request_id)?;
+            return Ok(None);
+        }
+        self.grant_file().update(now, |grants| {
+            let mut kept = grants.iter_mut();
+            let found = kept.find(|it| it.request_id == stored.request_id && !it.suspended)?;
+            found.uses += 1;
+            found.used_at = Some(now.to_string());
+            Some(found.uses)
+        })
     }
 
     /// The grant of a stored decision about `signed`, with these devices in force.
@@ -197,7 +220,7 @@ impl Enforcer {
             "at": self.access.now(),
             "grant": used.request_id,
             "approverId": used.approver,
-            "match": kind(&used.grant.matches),
+            "match": used.grant.matches.name(),
             "until": used.grant.until,
             "tool": subject.tool(),
             "act": subject.hash(),
@@ -205,22 +228,39 @@ impl Enforcer {
         })
     }
 
-    /// For people to read. A use does not depend on the report; the log has it either way.
-    async fn report_use(&self, used: &UsedGrant, session: Option<&SessionId>, deadline: Instant) {
+    /// For people to read. A use does not depend on the report; the log has it either way. Each
+    /// grant has a session of its own there, because the agent's may be closed.
+    async fn report_use(&self, used: &UsedGrant, uses: u64, deadline: Instant) {
         let payload = json!({
             "kind": "grant.use",
             "requestId": used.request_id,
             "approverId": used.approver,
-            "match": kind(&used.grant.matches),
+            "match": used.grant.matches.name(),
             "until": used.grant.until,
+            "uses": uses,
         });
-        let own = match session {
-            Some(session) => Ok(session.clone()),
-            None => self.session("grant", &used.request_id),
-        };
-        if let Ok(session) = own {
+        self.report_about(&used.request_id, &payload, deadline)
+            .await;
+    }
+
+    /// Says that a grant is kept, for people to read.
+    pub async fn report_kept(&self, accepted: &AcceptedApproval, grant: &Grant) {
+        let request_id = accepted.artifact.request_id().as_str();
+        let payload = json!({
+            "kind": "grant.keep",
+            "requestId": request_id,
+            "approverId": accepted.approval.approver,
+            "match": grant.matches.name(),
+            "until": grant.until,
+        });
+        self.report_about(request_id, &payload, Instant::now() + REPORT_TIMEOUT)
+            .await;
+    }
+
+    async fn report_about(&self, request_id: &str, payload: &Value, deadline: Instant) {
+        if let Ok(session) = self.session("grant", request_id) {
             let deadline = deadline.min(Instant::now() + REPORT_TIMEOUT);
-            let _unreported = self.snapshot(&session, &payload, deadline).await;
+            let _unreported = self.snapshot(&session, payload, deadline).await;
         }
     }
 
@@ -241,6 +281,9 @@ impl Enforcer {
                 approver: stored.approver_id,
                 accepted_at: stored.accepted_at,
                 session: stored.session_id,
+                is_suspended: stored.suspended,
+                uses: stored.uses,
+                used_at: stored.used_at,
                 subject: subject.map(|(subject, _)| subject),
             })
         });
@@ -252,14 +295,40 @@ impl Enforcer {
         self.retain(|grant| grant.request_id != request_id)
     }
 
+    /// The same, if this approver gave it.
+    pub(super) fn delete_grant_of(&self, approver: &str, request_id: &str) -> Result<()> {
+        self.retain(|grant| grant.request_id != request_id || grant.approver_id != approver)
+    }
+
     /// Forgets every grant, also those of a file that cannot be read.
     pub fn delete_all_grants(&self) -> Result<()> {
         self.grant_file().remove()
     }
 
+    /// Ends the grants of a session for good.
+    pub fn delete_session_grants(&self, session: &SessionId) -> Result<()> {
+        let ended = self.session_grants(session)?;
+        self.retain(|grant| !ended.contains(&grant.request_id))
+    }
+
+    /// The session has ended, or it goes on: its grants count only while it runs.
+    pub(super) fn suspend_grants(&self, session: &SessionId, suspended: bool) -> Result<()> {
+        let own = self.session_grants(session)?;
+        if own.is_empty() {
+            return Ok(());
+        }
+        self.grant_file().update(self.access.now(), |grants| {
+            for grant in grants {
+                if own.contains(&grant.request_id) {
+                    grant.suspended = suspended;
+                }
+            }
+        })
+    }
+
     /// Session and scope of a grant are read from the signed texts.
-    pub(super) fn delete_session_grants(&self, session: &SessionId) -> Result<()> {
-        let mut ended = Vec::new();
+    fn session_grants(&self, session: &SessionId) -> Result<Vec<String>> {
+        let mut found = Vec::new();
         for stored in self.grant_file().load()? {
             let signed = stored.artifact();
             let own = signed.as_ref().and_then(GrantSubject::of_artifact);
@@ -270,10 +339,10 @@ impl Enforcer {
             let standing = self.verify(&stored, &signed, trust.as_slice());
             let lasts_longer = standing.is_ok_and(|grant| !grant.session_only);
             if own == *session && !lasts_longer {
-                ended.push(stored.request_id);
+                found.push(stored.request_id);
             }
         }
-        self.retain(|grant| !ended.contains(&grant.request_id))
+        Ok(found)
     }
 
     /// An approver's devices, as far as this enforcer knows.
@@ -290,12 +359,5 @@ impl Enforcer {
             return Ok(());
         }
         file.update(self.access.now(), |grants| grants.retain(keep))
-    }
-}
-
-fn kind(matches: &GrantMatch) -> &'static str {
-    match matches {
-        GrantMatch::Same => "same",
-        GrantMatch::Prefix(_) => "prefix",
     }
 }

@@ -1,8 +1,10 @@
-//! Prompts: messages of an approver to an agent. Only a prompt that a pinned device encrypted for
+//! Prompts: messages of an approver to an agent, and orders to the enforcer. Only a prompt that a pinned device encrypted for
 //! this enforcer reaches the agent, and only once. All others are acknowledged as rejected, so that
 //! the sender learns of it.
 
 mod taken;
+
+use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -21,6 +23,8 @@ use countersign_protocol::json::JsonNode;
 
 /// More than the gateway sends at once.
 const MAX_PROMPTS: usize = 64;
+/// More pages are not read: then it is unclear what approvers want.
+const MAX_PAGES: usize = 16;
 
 /// A prompt for the agent.
 #[derive(Debug, Clone)]
@@ -87,24 +91,57 @@ impl Enforcer {
         Ok(waiting.len())
     }
 
-    async fn authentic_prompts(
+    /// The texts that wait for this session of the agent, or for any. Orders are obeyed.
+    pub(super) async fn authentic_prompts(
         &mut self,
         session: Option<&SessionId>,
         deadline: Instant,
     ) -> Result<Vec<TakenPrompt>> {
-        let mut call = path(&["v1", "enforcers", self.id.as_str(), "prompts"]);
-        if let Some(session) = session {
-            call = format!("{call}?sessionId={}", encode(session.as_str()));
+        let mut authentic = Vec::new();
+        let mut seen = BTreeSet::new();
+        let mut last = None;
+        for _ in 0..MAX_PAGES {
+            last = self
+                .read_prompts(session, last.as_ref(), &mut seen, &mut authentic, deadline)
+                .await?;
+            if last.is_none() {
+                return Ok(authentic);
+            }
         }
-        let (client, call) = (&self.access.client, GatewayCall::get(call));
-        let answer = client.expect(&call, &[200], deadline).await?;
+        Err(ClientError::answer("fewer prompts that wait"))
+    }
+
+    /// Reads the prompts that came after `last`, and returns the last of those that were not seen
+    /// before: a gateway that repeats itself has no more.
+    async fn read_prompts(
+        &mut self,
+        session: Option<&SessionId>,
+        last: Option<&RequestId>,
+        seen: &mut BTreeSet<String>,
+        authentic: &mut Vec<TakenPrompt>,
+        deadline: Instant,
+    ) -> Result<Option<RequestId>> {
+        let call = path(&["v1", "enforcers", self.id.as_str(), "prompts"]);
+        let wanted = [
+            ("sessionId", session.map(SessionId::as_str)),
+            ("after", last.map(RequestId::as_str)),
+        ];
+        let wanted = wanted.map(|(name, id)| Some(format!("{name}={}", encode(id?))));
+        let wanted: Vec<_> = wanted.into_iter().flatten().collect();
+        let call = GatewayCall::get(format!("{call}?{}", wanted.join("&")));
+        let answer = self.access.client.expect(&call, &[200], deadline).await?;
         let node = wire::parse(&answer.body)?;
         let listed = wire::array(&node, "items");
         let listed = listed.ok_or_else(|| ClientError::answer("a list of prompts"))?;
         let offered = listed.iter().take(MAX_PROMPTS);
-        let mut authentic = Vec::new();
-        for offered in offered.filter_map(OfferedPrompt::read) {
-            match self.open_offered(&offered, deadline).await? {
+        let offered = offered.filter_map(OfferedPrompt::read);
+        let offered = offered.filter(|offered| seen.insert(offered.request_id.to_string()));
+        let offered: Vec<_> = offered.collect();
+        for offered in &offered {
+            match self.open_offered(offered, deadline).await? {
+                Ok(prompt) if prompt.opened.prompt.control().is_some() => {
+                    self.obey(&prompt, deadline).await?;
+                }
                 Ok(prompt) => {
                     let wanted = prompt.opened.prompt.session_id();
                     // A prompt for another session stays there for it.
@@ -118,7 +155,7 @@ impl Enforcer {
                 }
             }
         }
-        Ok(authentic)
+        Ok(offered.last().map(|offered| offered.request_id.clone()))
     }
 
     /// The prompt, or why it is not one for this agent.
@@ -195,7 +232,7 @@ impl Enforcer {
         }
     }
 
-    async fn reject_prompt(
+    pub(super) async fn reject_prompt(
         &self,
         id: &RequestId,
         hash: Sha256Hex,
@@ -208,7 +245,7 @@ impl Enforcer {
     }
 
     /// The acknowledgement that stands then; null if the prompt has ended otherwise.
-    async fn acknowledge_prompt(
+    pub(super) async fn acknowledge_prompt(
         &self,
         id: &RequestId,
         hash: Sha256Hex,
