@@ -57,9 +57,9 @@ const GROUPS: [(&str, &[&str]); 4] = [
 /// which ignore them.
 pub fn arrange<'a>(command: Command, clients: impl Iterator<Item = &'a str>) -> Command {
     let global = command.get_arguments().filter(|arg| arg.is_global_set());
-    let hidden: Vec<Arg> = global.map(|arg| arg.clone().hide(true)).collect();
+    let hidden: Vec<Arg> = global.cloned().map(|arg| arg.hide(true)).collect();
     let command = clients.fold(command, |command, client| {
-        command.mut_subcommand(client.to_owned(), |it| it.args(&hidden))
+        command.mut_subcommand(client, |it| it.args(&hidden))
     });
     let template = format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{}{}\n{{options}}{{after-help}}",
