@@ -57,5 +57,11 @@ fn list(page: &Path, directory: &Path, names: &mut Vec<String>) -> BuildResult<(
 
 /// Read by the compiler and the tests, not by browsers.
 fn is_for_tools(name: &str) -> bool {
-    name.ends_with(".d.ts") || ["biome.json", "package.json", "tsconfig.json"].contains(&name)
+    let tools = [
+        "biome.json",
+        "package.json",
+        "tsconfig.json",
+        "vendor/README.md",
+    ];
+    name.ends_with(".d.ts") || tools.contains(&name)
 }

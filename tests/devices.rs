@@ -3,6 +3,7 @@
 
 mod access;
 mod introductions;
+mod invitations;
 mod keys;
 mod races;
 mod refusals;

@@ -9,6 +9,7 @@ mod database;
 mod decisions;
 mod forged;
 mod introductions;
+mod inviting;
 mod lists;
 pub mod meddler;
 mod pairing;

@@ -77,6 +77,7 @@ async fn an_invitation_gives_the_credential_that_it_is_for() {
     let expected = json!({
         "tenantId": cluster.tenant.as_str(), "role": "approver", "boundId": "alice",
         "credentialId": joined["credentialId"], "apiKey": joined["apiKey"],
+        "invitationId": made["invitationId"],
     });
     assert_eq!(joined, expected);
     let hers = cluster.client(joined["apiKey"].as_str());

@@ -318,3 +318,67 @@ async fn a_refresh_is_for_those_who_were_asked_about_what_is_still_open() {
     alice.refresh(&requests[2], json!({})).await.expect(202);
     assert_eq!(cluster.database.number(REFRESHES).await, 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ciphertext_is_replaced_while_it_is_pending_and_by_its_enforcer_alone() {
+    let (cluster, enforcer, alice) = parties(2).await;
+    let (request, life) = (request_id(), sealed_for(Duration::from_secs(600)));
+    let submission = enforcer.submission(&request, "alice", life);
+    let sent = enforcer.client.post("/v1/artifacts", &submission).await;
+    sent.expect(202);
+    let path = format!("/v1/exchanges/{request}/ciphertext");
+    let put = async |client: &crate::support::Client, body: &Value| {
+        client.call(Method::PUT, &path).json(body).send().await
+    };
+    let again = with(&submission, "/body/ciphertext/data", json!("YWdhaW4"));
+    put(&enforcer.client, &again).await.expect(204);
+    put(&enforcer.client, &again).await.expect(204);
+    let inbox = alice.client.get("/v1/approvers/alice/inbox").await;
+    let inbox = inbox.expect(200).json();
+    let item = &inbox["body"]["items"][0]["body"];
+    assert_eq!(item["ciphertext"]["data"], "YWdhaW4");
+    assert_eq!(item["artifactHash"], submission["body"]["artifactHash"]);
+
+    let hash = json!("0".repeat(64));
+    for (pointer, value) in [
+        ("/body/artifactHash", hash),
+        ("/body/artifactType", json!("plan.review")),
+        ("/body/expiresAt", json!(in_time(900))),
+    ] {
+        let other = with(&submission, pointer, value);
+        put(&enforcer.client, &other)
+            .await
+            .refused(409, "ALREADY_EXISTS");
+    }
+    let another = with(&submission, "/requestId", json!(request_id()));
+    put(&enforcer.client, &another)
+        .await
+        .refused(400, "VALIDATION");
+    let stranger = cluster.enforcer("stranger").await;
+    let foreign = with(&submission, "/sender/enforcerId", json!("stranger"));
+    put(&stranger.client, &foreign)
+        .await
+        .refused(404, "NOT_FOUND");
+    put(&stranger.client, &again)
+        .await
+        .refused(403, "FORBIDDEN");
+    put(&alice.client, &again).await.refused(403, "FORBIDDEN");
+    let count = "select count(*) from exchange_payloads where body::text like '%YWdhaW4%'";
+    assert_eq!(cluster.database.number(count).await, 1);
+
+    alice.decide(&request, compact("approve")).await.expect(200);
+    put(&enforcer.client, &submission)
+        .await
+        .refused(409, "ALREADY_DECIDED");
+    assert_eq!(
+        cluster.database.number(count).await,
+        1,
+        "nothing was replaced"
+    );
+    let late = pending(&enforcer).await;
+    enforcer.withdraw(&late).await.expect(200);
+    let body = with(&submission, "/requestId", json!(late));
+    let path = format!("/v1/exchanges/{late}/ciphertext");
+    let refused = enforcer.client.call(Method::PUT, &path).json(&body).send();
+    assert_eq!(refused.await.status, 409);
+}

@@ -36,6 +36,7 @@ const ROUTES = {
 	pair: { tab: "agents", load: () => import("./views/pair.js") },
 	device: { tab: "devices", load: () => import("./views/device.js") },
 	inbox: { tab: "inbox", load: () => import("./views/inbox.js") },
+	next: { tab: "inbox", load: () => import("./views/next.js") },
 	request: { tab: "inbox", load: () => import("./views/request.js") },
 	several: { tab: "inbox", load: () => import("./views/several.js") },
 	agents: { tab: "agents", load: () => import("./views/agents.js") },
@@ -107,6 +108,7 @@ class App {
 		this.#standing = null;
 		this.#shell.identify(null);
 		this.#shell.count(0);
+		badge(0);
 		this.#shell.warn(null);
 		this.go("#/welcome", true);
 	}
@@ -120,7 +122,8 @@ class App {
 		const approver = this.#approver;
 		try {
 			const enrolment = await approver?.enrol();
-			this.#standing = enrolment?.state === "waiting" ? "waiting" : null;
+			const isInForce = (enrolment?.state ?? "inForce") === "inForce";
+			this.#standing = isInForce ? null : "waiting";
 		} catch (thrown) {
 			const isFinal =
 				thrown instanceof Problem &&
@@ -135,6 +138,7 @@ class App {
 		if (!inbox) return;
 		const waits = inbox.items.filter((item) => item.state === "pending").length;
 		this.#shell.count(waits);
+		badge(waits);
 		document.title = texts.title(this.#title || texts.product, waits);
 		const settings = { href: "#/settings", text: texts.connection.settings };
 		const isSigningIn = location.hash.startsWith("#/signin");
@@ -270,6 +274,16 @@ function missing() {
 			linkButton(action, "#/inbox", "primary"),
 		),
 	};
+}
+
+/**
+ * On the icon of the installed page.
+ * @param {number} waits
+ */
+function badge(waits) {
+	// Zero removes it. Where nothing is installed, there is nothing to do.
+	const { setAppBadge } = /** @type {any} */ (navigator);
+	setAppBadge?.call(navigator, waits).catch(() => {});
 }
 
 /** @param {string} part */

@@ -68,6 +68,8 @@ const NOTICES = {
 	waiting: "A request is waiting for your decision.",
 	test: "Notifications work on this device.",
 	changed: "Open this page once to keep getting notifications.",
+	approve: "Approve…",
+	reject: "Reject…",
 };
 
 /**
@@ -86,14 +88,26 @@ async function notices() {
 	}
 }
 
-/** @param {keyof typeof NOTICES} type */
+/** @param {'waiting' | 'test' | 'changed'} type */
 async function notify(type) {
+	const texts = await notices();
 	const options = {
-		body: (await notices())[type],
+		body: texts[type],
 		tag: `countersign-${type}`,
 		renotify: true,
 		icon: "icon.svg",
+		// They open the request. Nothing is decided that was not shown.
+		actions:
+			type === "waiting"
+				? [
+						{ action: "approve", title: texts.approve },
+						{ action: "reject", title: texts.reject },
+					]
+				: [],
 	};
+	// How many there are, the page knows when it is opened.
+	if (type === "waiting")
+		void worker.navigator?.setAppBadge?.()?.catch(() => {});
 	return worker.registration.showNotification("Countersign", options);
 }
 
@@ -115,13 +129,15 @@ worker.addEventListener("pushsubscriptionchange", (/** @type {any} */ event) =>
 
 worker.addEventListener("notificationclick", (/** @type {any} */ event) => {
 	event.notification.close();
-	event.waitUntil(openInbox());
+	const isVerdict = ["approve", "reject"].includes(event.action);
+	event.waitUntil(openPage(isVerdict ? `next/${event.action}` : "inbox"));
 });
 
-async function openInbox() {
-	const inbox = new URL("./#/inbox", worker.registration.scope).href;
+/** @param {string} view */
+async function openPage(view) {
+	const page = new URL(`./#/${view}`, worker.registration.scope).href;
 	const [open] = await worker.clients.matchAll({ type: "window" });
-	if (!open) return worker.clients.openWindow(inbox);
+	if (!open) return worker.clients.openWindow(page);
 	await open.focus();
-	return open.navigate(inbox);
+	return open.navigate(page);
 }

@@ -117,6 +117,10 @@ export const texts = {
 		expired: "This link has expired.",
 		renew: "Create a new link",
 		done: "This device is ready",
+		confirmTitle: "Confirm on your other device",
+		confirmLead:
+			"It shows this device now. Confirm there if the name and digits match.",
+		digits: "Digits",
 	},
 
 	pair: {
@@ -164,7 +168,7 @@ export const texts = {
 		label: "Camera view",
 		aim: "Point the camera at the QR code.",
 		missing:
-			"This browser can’t read QR codes. Scan the code with your phone’s camera app, which opens the link here, or paste the link.",
+			"This browser can’t use a camera here. Scan the code with your phone’s camera app, which opens the link here, or paste the link.",
 		denied:
 			"The camera isn’t available. Allow it for this page in the browser’s settings, or paste the link.",
 		other: "That QR code is for something else.",
@@ -177,6 +181,12 @@ export const texts = {
 		noMatch: "No requests match.",
 		more: "There are more requests. They’ll appear as you decide.",
 		ended: "Just ended",
+		earlier: (/** @type {number} */ n, /** @type {string[]} */ names) =>
+			`${count(n, "request was", "requests were")} asked before this device joined.${
+				names.length > 0
+					? ` Decide ${n === 1 ? "it" : "them"} on ${names.join(" or ")}.`
+					: ""
+			}`,
 		left: (/** @type {string} */ who, /** @type {string} */ state) =>
 			`${state}: a request from ${who}`,
 		arrived: (/** @type {string} */ who, /** @type {string} */ kind) =>
@@ -356,8 +366,24 @@ export const texts = {
 			"You’re using this device. It will no longer be able to decide. This can’t be undone.",
 		revoked: (/** @type {string} */ name) => `${name} was revoked`,
 		addTitle: "Add a device",
-		addLead:
-			"On the new device, open another invitation from your administrator, or sign in. It then shows a QR code and a link.",
+		addLead: "Scan this code with the new device, or open the link there.",
+		qrLabel: "QR code with the link for the new device",
+		offerLink: "Link for the new device",
+		offerWaiting: "Waiting for the new device…",
+		otherWay: "The new device shows a link itself",
+		otherWayLead:
+			"Do this if you joined there with an invitation, or signed in.",
+		signInLead:
+			"Sign in on the new device. It then shows a QR code and a link.",
+		digits: "Digits",
+		compareDigits:
+			"Its screen must show the same name and digits. After this it can decide for you.",
+		rename: "Rename",
+		renameTitle: (/** @type {string} */ name) => `Rename ${name}`,
+		renameText:
+			"Only this device shows the new name. Agents and your other devices keep the name it joined with.",
+		joinedAs: (/** @type {string} */ name) => `Joined as ${name}`,
+		save: "Save",
 		linkField: "The new device’s link",
 		linkHint: "Or scan its QR code.",
 		continue: "Continue",

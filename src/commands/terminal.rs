@@ -167,7 +167,7 @@ pub async fn confirm_digits(screen: &mut TerminalScreen) -> bool {
 }
 
 /// A QR code of two rows per line, dark on light, which every camera reads.
-fn qr_code(text: &str) -> anyhow::Result<String> {
+pub fn qr_code(text: &str) -> anyhow::Result<String> {
     let code = QrCode::with_error_correction_level(text, qrcode::EcLevel::L)?;
     let mut image = code.render::<Dense1x2>();
     let image = (image.dark_color(Dense1x2::Light)).light_color(Dense1x2::Dark);

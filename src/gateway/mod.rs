@@ -30,6 +30,7 @@ pub use self::channels::presence::EnforcerPresence;
 pub use self::channels::push::PushService;
 pub use self::context::GatewayContext;
 pub use self::devices::introductions::IntroductionCommand;
+pub use self::devices::invitations::DeviceRequest;
 pub use self::devices::service::{DeviceListing, DeviceService, StatementCommand};
 pub use self::exchanges::deliver::{AckCommand, AckOutcome};
 pub use self::exchanges::refresh::RefreshCommand;

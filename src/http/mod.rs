@@ -12,9 +12,9 @@ use tower_http::catch_panic::CatchPanicLayer;
 use self::api::error::{HttpRefusal, TransportError};
 use self::api::reply::AppState;
 use self::api::{
-    audit, certificate, device, exchange, generic, health, inbox, introduction, invitation,
-    notification, openapi, origin, page, page_settings, pairing, platform, presence, prompt, reply,
-    request_log, session, sse, status, token, whoami, ws,
+    audit, certificate, device, device_invitation, exchange, generic, health, inbox, introduction,
+    invitation, notification, openapi, origin, page, page_settings, pairing, platform, presence,
+    prompt, reply, request_log, session, sse, status, token, whoami, ws,
 };
 use self::server::drain_body;
 use crate::gateway::error::Error;
@@ -41,6 +41,7 @@ fn protocol() -> RouteTable {
         get "/v1/exchanges/{requestId}" => exchange::status;
         get "/v1/exchanges/{requestId}/outcome" => exchange::outcome;
         post "/v1/exchanges/{requestId}/withdraw" => exchange::withdraw;
+        put "/v1/exchanges/{requestId}/ciphertext" => exchange::reseal;
         post "/v1/exchanges/{requestId}/refresh" => exchange::refresh;
         post "/v1/requests/{requestId}/refresh" => exchange::refresh;
     }
@@ -77,6 +78,10 @@ fn plain() -> RouteTable {
         get "/v1/approvers/{approverId}/devices" => device::list;
         delete "/v1/approvers/{approverId}/devices" => device::reset;
         delete "/v1/approvers/{approverId}/devices/{deviceId}" => device::revoke;
+        post "/v1/approvers/{approverId}/invitations" => device_invitation::create;
+        get "/v1/approvers/{approverId}/invitations/{invitationId}" => device_invitation::read;
+        put "/v1/approvers/{approverId}/invitations/{invitationId}" => device_invitation::answer;
+        delete "/v1/approvers/{approverId}/invitations/{invitationId}" => device_invitation::end;
         post "/v1/approvers/{approverId}/introductions" => introduction::introduce;
         get "/v1/approvers/{approverId}/introductions" => introduction::list;
         get "/v1/approvers/{approverId}/notifications" => notification::list;

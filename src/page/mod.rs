@@ -156,6 +156,7 @@ fn media_type(name: &str) -> Option<&'static str> {
         "css" => Some("text/css; charset=utf-8"),
         "svg" => Some("image/svg+xml"),
         "png" => Some("image/png"),
+        "txt" => Some("text/plain; charset=utf-8"),
         "webmanifest" => Some("application/manifest+json"),
         _ => None,
     }

@@ -78,9 +78,14 @@ const PLAIN: [&str; 13] = [
 
 /// Whether a path answers in plain JSON: whatever is not of the protocol, and some of what is.
 pub fn is_plain(path: &str) -> bool {
-    if ["/devices", "/introductions", "/notifications"]
-        .iter()
-        .any(|area| path.contains(area))
+    if [
+        "/devices",
+        "/introductions",
+        "/invitations",
+        "/notifications",
+    ]
+    .iter()
+    .any(|area| path.contains(area))
     {
         return true;
     }
@@ -122,6 +127,7 @@ pub const ROUTES: &[Route] = &[
         &[Enforcer, Admin],
     ),
     route("POST", "/v1/exchanges/{requestId}/withdraw", &[Enforcer]),
+    route("PUT", "/v1/exchanges/{requestId}/ciphertext", &[Enforcer]),
     route(
         "POST",
         "/v1/exchanges/{requestId}/refresh",
@@ -181,6 +187,26 @@ pub const ROUTES: &[Route] = &[
     route(
         "DELETE",
         "/v1/approvers/{approverId}/devices/{deviceId}",
+        &[Approver],
+    ),
+    route(
+        "POST",
+        "/v1/approvers/{approverId}/invitations",
+        &[Approver],
+    ),
+    route(
+        "GET",
+        "/v1/approvers/{approverId}/invitations/{invitationId}",
+        &[Approver],
+    ),
+    route(
+        "PUT",
+        "/v1/approvers/{approverId}/invitations/{invitationId}",
+        &[Approver],
+    ),
+    route(
+        "DELETE",
+        "/v1/approvers/{approverId}/invitations/{invitationId}",
         &[Approver],
     ),
     route(

@@ -8,7 +8,7 @@ use axum::response::Response;
 use countersign::e2e::MAX_DEVICES;
 use countersign::gateway::limit::{RateClass, RateLimit};
 use countersign::http::api::error::{HttpRefusal, TransportError, add_headers};
-use countersign::protocol::device::{MAX_INTRODUCTIONS, MAX_STATEMENTS};
+use countersign::protocol::device::{MAX_DEVICE_INVITATIONS, MAX_INTRODUCTIONS, MAX_STATEMENTS};
 use countersign::protocol::error::{Code, DeviceError, Error, NotificationError, ThrottleDetails};
 use countersign::protocol::json;
 use countersign::protocol::notification::MAX_NOTIFICATIONS;
@@ -154,6 +154,13 @@ fn rules() -> Vec<(&'static str, Error)> {
                 "a credential that is bound to this approver, or an administrator",
             ),
         ),
+        (
+            "endingCredential",
+            forbidden(
+                None,
+                "an API key without an end: people who sign in do so on the new device too",
+            ),
+        ),
         ("unknownSigner", DeviceError::UnknownSigner.into()),
         ("revokedSigner", DeviceError::RevokedSigner.into()),
         ("statementSignature", DeviceError::Signature.into()),
@@ -183,6 +190,13 @@ fn rules() -> Vec<(&'static str, Error)> {
             .into(),
         ),
         ("staleNotification", NotificationError::Stale.into()),
+        (
+            "tooManyInvitations",
+            DeviceError::TooManyInvitations {
+                limit: MAX_DEVICE_INVITATIONS,
+            }
+            .into(),
+        ),
         (
             "tooManyIntroductions",
             DeviceError::TooManyIntroductions {

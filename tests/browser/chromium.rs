@@ -88,12 +88,23 @@ impl Chromium {
         }
         let mut browsers = Vec::new();
         for seat in seats {
-            browsers.push(Self::on(seat).await);
+            browsers.push(Self::on(seat, &[]).await);
         }
         browsers.try_into().unwrap_or_else(|_| unreachable!())
     }
 
-    async fn on(seat: SemaphorePermit<'static>) -> Browser {
+    /// A browser whose camera shows this video (Y4M), and which allows the page to use it.
+    pub async fn with_camera(video: &Path) -> Browser {
+        let seat = SEATS.acquire().await.unwrap();
+        let flags = [
+            "--use-fake-ui-for-media-stream".to_owned(),
+            "--use-fake-device-for-media-stream".to_owned(),
+            format!("--use-file-for-fake-video-capture={}", video.display()),
+        ];
+        Self::on(seat, &flags).await
+    }
+
+    async fn on(seat: SemaphorePermit<'static>, more: &[String]) -> Browser {
         let directory = tempfile::tempdir().unwrap();
         let downloads = directory.path().join("downloads");
         std::fs::create_dir(&downloads).unwrap();
@@ -118,6 +129,7 @@ impl Chromium {
             ]
             .map(str::to_owned),
         );
+        flags.extend_from_slice(more);
         if nix::unistd::geteuid().is_root() {
             flags.push("--no-sandbox".to_owned());
         }

@@ -207,3 +207,37 @@ async fn an_id_that_the_gateway_does_not_list_can_be_revoked() {
     // Each says which devices stay in force, which may have changed.
     assert_eq!(world.cluster.database.number(sql).await, 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_still_waits_is_encrypted_again_for_a_new_device() {
+    let world = ClientScene::start().await;
+    let mut enforcer = world.enforcer("bot").await;
+    let mut laptop = world.approver("alice", "laptop").await;
+    pair(&mut enforcer, &mut laptop).await;
+    let asked = ask(enforcer, question(command(&["git", "push"])), &laptop).await;
+    let phone = world.device("alice", "phone").await;
+    laptop.add_device(&asks(&phone).await).await.unwrap();
+    laptop.share_enforcers().await.unwrap();
+    let before = asked.item(&phone).await;
+    let refused = before.content.unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .contains("not encrypted for this device"),
+        "{refused}"
+    );
+    // The enforcer reads the list again once it is a minute old.
+    world.cluster.pass(std::time::Duration::from_secs(61));
+    let until = Instant::now() + 2 * PATIENCE;
+    let item = loop {
+        let item = asked.item(&phone).await;
+        if item.content.is_ok() || Instant::now() > until {
+            break item;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    };
+    assert!(item.content.is_ok(), "{:?}", item.content.err());
+    let decided = phone.decide(&item, &choice(Verdict::Approve)).await;
+    decided.unwrap();
+    asked.end().await.1.unwrap();
+}

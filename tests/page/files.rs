@@ -72,6 +72,8 @@ fn all_of_the_page_is_embedded_and_nothing_else() {
                 "tests",
                 "biome.json",
                 "bytes.d.ts",
+                "vendor/README.md",
+                "vendor/decode.d.ts",
                 "package.json",
                 "tsconfig.json",
             ]

@@ -1,8 +1,8 @@
 //! Devices of an approver, and the statements they sign.
 
 use countersign::e2e::{
-    DeviceBundle, DeviceId, DeviceKeys, DeviceName, DeviceStatement, EncryptionKey, Error,
-    Introduction, PinnedEnforcer, SignedStatement, StatementChange,
+    DeviceBundle, DeviceId, DeviceInvitation, DeviceKeys, DeviceName, DeviceStatement,
+    EncryptionKey, Error, Introduction, PinnedEnforcer, SignedStatement, StatementChange,
 };
 use countersign::protocol::id::{ApproverId, EnforcerId, TenantId, TextId as _};
 use countersign::protocol::timestamp::Timestamp;
@@ -84,6 +84,18 @@ impl Owner {
 
     pub fn introductions(&self) -> String {
         format!("/v1/approvers/{}/introductions", self.approver)
+    }
+
+    pub fn invitations(&self) -> String {
+        format!("/v1/approvers/{}/invitations", self.approver)
+    }
+
+    /// That a device invites another one.
+    pub fn invite(&self, by: &Device, at: &str) -> String {
+        let at = Timestamp::parse(at).unwrap();
+        let id = by.keys.id();
+        let invitation = DeviceInvitation::new(&self.tenant, &self.approver, at, id);
+        invitation.unwrap().sign(&by.keys).unwrap().to_text()
     }
 
     /// That a device introduces an enforcer with this key, paired at this time.

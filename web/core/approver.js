@@ -65,6 +65,8 @@ export class Approver {
 	 */
 	static async join(invitation, deviceName, place = {}) {
 		const store = await Store.open();
+		/** @type {Shared['invited']} */
+		let invited = null;
 		try {
 			const { join } = await loaded(import("./join.js"));
 			const joined = await join(
@@ -74,12 +76,14 @@ export class Approver {
 				deviceName,
 			);
 			if (joined.role !== "approver") return joined;
+			({ invited } = joined);
 		} finally {
 			store.close();
 		}
 		const approver = await Approver.open(place);
 		if (approver === null)
 			throw Problem.of("storage", { cause: "the keys are gone" });
+		approver.session.invited = invited;
 		return { role: "approver", approver };
 	}
 
@@ -297,7 +301,37 @@ export class Approver {
 
 	/** @returns {Promise<Device[]>} */
 	async devices() {
-		return (await readDevices(this.session)).listed;
+		const { listed } = await readDevices(this.session);
+		const nicknames = await this.session.store.nicknames();
+		return listed.map((device) => ({
+			...device,
+			nickname: nicknames[device.deviceId] ?? null,
+		}));
+	}
+
+	/**
+	 * Calls a device by another name, on this device only: the name that it joined with is signed,
+	 * and a gateway that could change it could pass one device off as another.
+	 * @param {string} deviceId
+	 * @param {string} name
+	 */
+	async renameDevice(deviceId, name) {
+		const { renameDevice } = await loaded(import("./enrol.js"));
+		await renameDevice(
+			this.session.store,
+			await this.devices(),
+			deviceId,
+			name,
+		);
+	}
+
+	/**
+	 * A link that a new device of this person opens.
+	 * @returns {Promise<import('./types.js').DeviceOffer>}
+	 */
+	async inviteDevice() {
+		const { inviteDevice } = await loaded(import("./invite.js"));
+		return inviteDevice(this.session);
 	}
 
 	/**
@@ -320,6 +354,7 @@ export class Approver {
 		const { parseEndorsement } = await loaded(import("./endorsement.js"));
 		const { addDevice } = await loaded(import("./enrol.js"));
 		await addDevice(this.session, await parseEndorsement(device.link));
+		this.session.offer = null;
 		void this.share();
 	}
 

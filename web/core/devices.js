@@ -105,6 +105,7 @@ function describe({ bundle, addedAt, addedBy, revokedAt }, trust, own) {
 	return {
 		deviceId,
 		name,
+		nickname: null,
 		standing,
 		isInForce,
 		addedAt,

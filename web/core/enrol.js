@@ -3,7 +3,8 @@
 import { parse } from "./canonical.js";
 import { publish, readDevices } from "./devices.js";
 import { endorse, endorsementLink, requestEndorsement } from "./endorsement.js";
-import { isRefusedWith, sleep } from "./gateway.js";
+import { isRefusedWith, loaded, sleep } from "./gateway.js";
+import { checkDeviceName } from "./keys.js";
 import { Problem } from "./problem.js";
 import { signStatement } from "./statements.js";
 
@@ -11,6 +12,8 @@ import { signStatement } from "./statements.js";
 /** @typedef {import('./session.js').Session} Session */
 
 const POLL_MS = 1_000;
+/** A name has at most 64 characters. */
+const MAX_NUMBERED_CHARS = 60;
 /** The gateway takes a statement for ten minutes. */
 const LINK_LASTS_MS = 9.5 * 60 * 1000;
 
@@ -26,6 +29,28 @@ function isInForce({ identity }, { listed }) {
 	return own !== undefined;
 }
 
+/** @param {string} time */
+function isPast(time) {
+	return Date.parse(time) <= Date.now();
+}
+
+/**
+ * The name, with a number if a device in force has it already: two that are called the same cannot
+ * be told apart.
+ * @param {string} name
+ * @param {Pick<Devices, 'listed'>} devices
+ */
+export function freeName(name, { listed }) {
+	const taken = listed
+		.filter(({ isInForce }) => isInForce)
+		.map((device) => device.name);
+	const short = [...name].slice(0, MAX_NUMBERED_CHARS).join("");
+	let free = name;
+	for (let number = 2; taken.includes(free); number += 1)
+		free = `${short} ${number}`;
+	return free;
+}
+
 /**
  * Brings this device into force, or says what it takes.
  * @param {Session} session
@@ -34,6 +59,8 @@ function isInForce({ identity }, { listed }) {
 export async function enrol(session) {
 	let devices = await readDevices(session);
 	if (isInForce(session, devices)) return { state: "inForce" };
+	const free = freeName(session.keys.bundle.name, devices);
+	if (free !== session.keys.bundle.name) await session.rename(free);
 	if (devices.bundles.length === 0) {
 		try {
 			const change = { add: session.keys.bundle };
@@ -54,6 +81,13 @@ export async function enrol(session) {
 		devices = await readDevices(session);
 	}
 	if (devices.bundles.length === 0) throw Problem.of("noDeviceInForce", {});
+	if (session.invited) {
+		const { askInviter } = await loaded(import("./invite.js"));
+		const asked = await askInviter(session, devices.bundles);
+		if (asked.state === "confirming" && isPast(asked.validUntil))
+			session.invited = null;
+		else return asked;
+	}
 	const text = await requestEndorsement(
 		session.keys,
 		session.subject,
@@ -94,6 +128,24 @@ export async function untilInForce(session, signal) {
 		await sleep(POLL_MS);
 	}
 	return false;
+}
+
+/**
+ * @param {Session['store']} store
+ * @param {import('./types.js').Device[]} listed
+ * @param {string} deviceId
+ * @param {string} name
+ */
+export async function renameDevice(store, listed, deviceId, name) {
+	checkDeviceName(name);
+	const others = listed.filter((device) => device.deviceId !== deviceId);
+	const isTaken = others.some(
+		(device) =>
+			device.isInForce && [device.name, device.nickname].includes(name),
+	);
+	if (isTaken) throw Problem.of("nameTaken", {});
+	const own = listed.find((device) => device.deviceId === deviceId)?.name;
+	await store.keepNickname(deviceId, name === own ? null : name);
 }
 
 /**

@@ -17,7 +17,7 @@ export const MAX_ANSWER_BYTES = 32 << 20;
 /**
  * One call. It must be idempotent, unless it is sent `once`.
  * @typedef {object} Call
- * @property {'GET' | 'POST' | 'DELETE'} [method] default GET
+ * @property {'GET' | 'POST' | 'PUT' | 'DELETE'} [method] default GET
  * @property {string} path
  * @property {string} [body]
  * @property {boolean} [once]

@@ -202,6 +202,7 @@ export class InboxModel {
 			this.isStale = false;
 			try {
 				await this.readAll();
+				if (this.isRunning) this.channel.start();
 				this.publish({
 					isLoaded: true,
 					problem: null,
@@ -210,7 +211,10 @@ export class InboxModel {
 			} catch (error) {
 				if (!(error instanceof Problem)) throw error;
 				const isRefused = REFUSALS.includes(error.code);
-				if (isRefused) this.stop();
+				// Another gateway at this address refuses the key too, and the right one may come
+				// back: it is asked now and then. A sign-in that has ended stays ended.
+				if (error.code === "credential") this.channel.stop();
+				else if (isRefused) this.stop();
 				this.publish({
 					problem: error,
 					connection: isRefused ? "refused" : "offline",

@@ -253,6 +253,8 @@ export function wantsIntroduction({ content, strangers }) {
 		"disagreement",
 		"otherKey",
 		"keyNotOpened",
+		// Its enforcer may encrypt it again.
+		"notARecipient",
 	];
 	return !content.opened && codes.includes(content.problem.code);
 }

@@ -3,6 +3,7 @@
 
 import { isId } from "./canonical.js";
 import { GatewayClient, isRefusedWith } from "./gateway.js";
+import { readDeviceLink } from "./invite.js";
 import { checkDeviceName, generateKeyPairs } from "./keys.js";
 import { Problem } from "./problem.js";
 
@@ -15,14 +16,17 @@ const CODE = /^[A-Za-z0-9_-]{16,256}$/;
 const CREDENTIAL = /^[!-~]+$/;
 
 /**
- * The code of an invitation, from its link or alone.
+ * An invitation, from its link or its code alone. `link`: a device of the same approver has made it.
  * @param {string} text
  */
 export function readInvitation(text) {
 	const at = text.indexOf(MARK);
-	const code = (at < 0 ? text : text.slice(at + MARK.length)).trim();
+	const parts = (at < 0 ? text : text.slice(at + MARK.length))
+		.trim()
+		.split("/");
+	const [code = ""] = parts;
 	if (!CODE.test(code)) throw Problem.of("invitation", {});
-	return code;
+	return { code, link: parts.length > 1 ? readDeviceLink(parts) : null };
 }
 
 /**
@@ -31,15 +35,18 @@ export function readInvitation(text) {
  * @param {string[]} gateways
  * @param {string} invitation
  * @param {string} deviceName
- * @returns {Promise<{ role: 'approver' } | { role: 'enforcer' | 'admin', boundId: string | null, apiKey: string }>}
+ * @returns {Promise<{ role: 'approver', invited: import('./session.js').Session['invited'] } | { role: 'enforcer' | 'admin', boundId: string | null, apiKey: string }>}
  */
 export async function join(store, gateways, invitation, deviceName) {
-	const code = readInvitation(invitation);
+	const { code, link } = readInvitation(invitation);
 	checkDeviceName(deviceName);
 	if ((await store.profile()) !== null) throw Problem.of("alreadyJoined", {});
 	// The code works once: whatever could fail without it is done before.
 	const keys = await generateKeyPairs();
-	const { tenantId, role, boundId, apiKey } = await redeem(gateways, code);
+	const { tenantId, role, boundId, apiKey, invitationId } = await redeem(
+		gateways,
+		code,
+	);
 	if (role === "enforcer" || role === "admin")
 		return { role, boundId: boundId ?? null, apiKey };
 	if (role !== "approver" || typeof boundId !== "string" || !isId(boundId))
@@ -50,7 +57,8 @@ export async function join(store, gateways, invitation, deviceName) {
 		null,
 		keys,
 	);
-	return { role };
+	const isInvited = link !== null && typeof invitationId === "string";
+	return { role, invited: isInvited ? { link, invitationId } : null };
 }
 
 /**

@@ -127,6 +127,16 @@ function spell(members) {
  * @param {Bytes} secret
  */
 export async function proveAnswer({ members, transcript }, secret) {
+	const proof = await proofOf(secret, `countersign pairing v1${transcript}`);
+	return spell({ ...members, proof: toBase64url(proof) });
+}
+
+/**
+ * HMAC-SHA256 with the secret of a link.
+ * @param {Bytes} secret
+ * @param {string} message
+ */
+export async function proofOf(secret, message) {
 	const key = await crypto.subtle.importKey(
 		"raw",
 		secret,
@@ -134,9 +144,7 @@ export async function proveAnswer({ members, transcript }, secret) {
 		false,
 		["sign"],
 	);
-	const message = concat(utf8("countersign pairing v1"), utf8(transcript));
-	const proof = new Uint8Array(await crypto.subtle.sign("HMAC", key, message));
-	return spell({ ...members, proof: toBase64url(proof) });
+	return new Uint8Array(await crypto.subtle.sign("HMAC", key, utf8(message)));
 }
 
 /**

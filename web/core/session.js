@@ -60,8 +60,28 @@ export class Session {
 		 * @type {Map<string, 'endedHere' | 'disagreement' | 'otherKey'>}
 		 */
 		this.refused = new Map();
+		/**
+		 * The link by which this device has just joined, until it is in force.
+		 * @type {{ link: import('./invite.js').DeviceLink, invitationId: string, asked?: Promise<import('./types.js').Enrolment> } | null}
+		 */
+		this.invited = null;
+		/**
+		 * The link for a new device that is shown here.
+		 * @type {import('./types.js').DeviceOffer | null}
+		 */
+		this.offer = null;
 		/** Tells other tabs what has changed: `enforcers`, `tokens` or `logout`. */
 		this.tabs = new BroadcastChannel("countersign");
+	}
+
+	/**
+	 * Gives this device another name, before anyone has seen it.
+	 * @param {string} name
+	 */
+	async rename(name) {
+		const profile = await this.store.renameProfile(name);
+		this.keys = await openKeys(profile.keys, name);
+		this.identity.deviceName = name;
 	}
 
 	/** Reads the pinned enforcers again. */

@@ -199,6 +199,43 @@ export class Store {
 		});
 	}
 
+	/** @param {string} deviceName */
+	async renameProfile(deviceName) {
+		return this.on("profile", "readwrite", async (store) => {
+			const profile = {
+				...(await resultOf(store.get("approver"))),
+				deviceName,
+			};
+			await resultOf(store.put(profile, "approver"));
+			return /** @type {Profile} */ (profile);
+		});
+	}
+
+	/**
+	 * What this device calls others, by their ids.
+	 * @returns {Promise<Record<string, string>>}
+	 */
+	async nicknames() {
+		return (
+			(await this.on("profile", "readonly", (store) =>
+				store.get("nicknames"),
+			)) ?? {}
+		);
+	}
+
+	/**
+	 * @param {string} deviceId
+	 * @param {string | null} name null: the one that it joined with
+	 */
+	async keepNickname(deviceId, name) {
+		await this.on("profile", "readwrite", async (store) => {
+			const { [deviceId]: _, ...others } =
+				(await resultOf(store.get("nicknames"))) ?? {};
+			const now = name === null ? others : { ...others, [deviceId]: name };
+			await resultOf(store.put(now, "nicknames"));
+		});
+	}
+
 	/** @returns {Promise<TokenRecord | null>} */
 	async tokens() {
 		return (

@@ -154,7 +154,8 @@
 /**
  * @typedef {object} Device
  * @property {string} deviceId
- * @property {string} name
+ * @property {string} name that it joined with, which is signed
+ * @property {string | null} nickname what this device calls it
  * @property {DeviceStanding} standing
  * @property {boolean} isInForce
  * @property {string | null} addedAt as the gateway says
@@ -165,8 +166,10 @@
 /**
  * How far this device has come. `waiting`: a person opens `link` on a device in force, which must
  * show `name` and `deviceId`. The link counts until `validUntil`; `enrol` makes another.
+ * `confirming`: the device whose link was opened must show `name` and `digits`.
  * @typedef {{ state: 'inForce' }
- *   | { state: 'waiting', link: string, name: string, deviceId: string, validUntil: string }} Enrolment
+ *   | { state: 'waiting', link: string, name: string, deviceId: string, validUntil: string }
+ *   | { state: 'confirming', name: string, digits: string, validUntil: string }} Enrolment
  */
 
 /**
@@ -177,6 +180,17 @@
  * @property {string} name
  * @property {string} at
  * @property {string} link
+ * @property {string} [digits] to compare instead of the id, if it came by a link of this device
+ */
+
+/**
+ * A link that a new device opens. `device` waits for it, and gives null if none came.
+ * @typedef {object} DeviceOffer
+ * @property {string} link
+ * @property {string} expiresAt
+ * @property {(signal: AbortSignal) => Promise<NewDevice | null>} device
+ * @property {() => Promise<void>} decline the person does not recognise the device that came: the
+ *   gateway revokes its credential
  */
 
 /**
@@ -361,6 +375,9 @@
  * @property {{}} endorsementLink this is no link of a new device; copy all of it, from the page's address to its end
  * @property {{}} otherApprover it is about another tenant or approver
  * @property {{}} notAsked the new device did not ask this device: make a new link there, and open it on a device that is in force
+ * @property {{}} inviterUnknown the gateway does not list the device whose link was opened
+ * @property {{}} deviceProof the request of the new device was not made with the link's secret
+ * @property {{}} nameTaken another device has this name
  * @property {{}} possession the new device has not signed the statement itself, so it may not own these keys
  * @property {{}} statementSignature the statement's signature does not verify under the device that it names
  * @property {{ deviceId: string }} unknownDevice device … is not known here; have a known device add it

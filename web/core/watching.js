@@ -37,7 +37,8 @@ export function pollPause(failures) {
 
 /** @param {InboxModel} model */
 function isOffline(model) {
-	return model.live.value.connection === "offline";
+	const { connection } = model.live.value;
+	return connection === "offline" || connection === "refused";
 }
 
 /**
@@ -217,7 +218,7 @@ export async function pollWhileClosed(model, run) {
 	while (model.isRunning && model.run === run) {
 		await sleep(POLL_MS);
 		// It may have come back by itself meanwhile.
-		if (model.live.value.connection !== "offline") [due, failures] = [0, 0];
+		if (!isOffline(model)) [due, failures] = [0, 0];
 		if (
 			!model.isRunning ||
 			isHidden() ||

@@ -85,6 +85,27 @@ test("notices are in the page's language, where it has left them", async () => {
 	assert.match(await told(), /^A request/);
 });
 
+test("the buttons of a notification open the request, and decide nothing", async () => {
+	const { happen, shown, opened } = worker();
+	await happen("push", data('{"type":"waiting"}'));
+	assert.deepEqual(
+		[...shown[0].actions].map(({ action }) => action),
+		["approve", "reject"],
+	);
+	await happen("push", data('{"type":"test"}'));
+	assert.equal(shown[1].actions.length, 0);
+	const notification = { close: () => {} };
+	for (const action of ["approve", "reject", "other", ""])
+		await happen("notificationclick", { notification, action });
+	const at = "https://page.example.org/approve/#/";
+	assert.deepEqual(opened, [
+		`${at}next/approve`,
+		`${at}next/reject`,
+		`${at}inbox`,
+		`${at}inbox`,
+	]);
+});
+
 test("a click opens the inbox, in a window that is open if there is one", async () => {
 	let closed = 0;
 	const notification = { close: () => (closed += 1) };

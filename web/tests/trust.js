@@ -8,12 +8,20 @@ import {
 	parseEndorsement,
 	requestEndorsement,
 } from "../core/endorsement.js";
+import { freeName } from "../core/enrol.js";
 import {
 	checkIntroduction,
 	judgeIntroductions,
 	parseIntroduction,
 	spellIntroduction,
 } from "../core/introductions.js";
+import {
+	receiveRequest,
+	requestByLink,
+	spellDeviceLink,
+	spellInvitation,
+} from "../core/invite.js";
+import { readInvitation } from "../core/join.js";
 import { parseEnforcerBundle, sign } from "../core/keys.js";
 import {
 	beginAnswer,
@@ -235,6 +243,87 @@ export const tests = {
 			1,
 			"only the addition of the new device",
 		);
+	},
+
+	async "a device invites a device, and a gateway that swaps keys is noticed"({
+		encryption,
+	}) {
+		const [phone, laptop] = [
+			await deviceOf(encryption, "phone"),
+			await deviceOf(encryption, "laptop"),
+		];
+		const { invitation } = encryption;
+		const { deviceId } = phone.bundle;
+		assertEqual(spellInvitation(SUBJECT, AT, deviceId), invitation.signable);
+		assertEqual(
+			await sign(phone, invitation.signable),
+			invitation.signed.signature,
+		);
+		const { code, link } = readInvitation(invitation.link);
+		if (link === null) throw new Error("no link of a device");
+		assertEqual([code, link.inviter], [link.code, deviceId]);
+		assertEqual(
+			spellDeviceLink("https://gateway.example.org/", link),
+			invitation.link,
+		);
+		const listed = [laptop.bundle, phone.bundle];
+		const { request, proof, digits } = await requestByLink(
+			laptop,
+			SUBJECT,
+			AT,
+			link,
+			listed,
+		);
+		assertEqual([proof, digits], [invitation.proof, invitation.digits]);
+		assertEqual(request, invitation.request);
+		const device = await receiveRequest(link, request, proof);
+		assertEqual([device.name, device.digits], ["laptop", digits]);
+		const { by } = await parseEndorsement(request);
+		assertEqual(
+			by.map((entry) => entry.deviceId),
+			[deviceId],
+			"signs for nobody else",
+		);
+
+		const other = { ...link, secret: new Uint8Array(16) };
+		const swapped = await requestByLink(phone, SUBJECT, AT, other, listed);
+		for (const [text, mac] of [
+			[swapped.request, swapped.proof],
+			[swapped.request, proof],
+			[request, swapped.proof],
+			[request, ""],
+		])
+			await assertRefused(
+				() => receiveRequest(link, String(text), String(mac)),
+				"deviceProof",
+			);
+		await assertRefused(
+			() => requestByLink(laptop, SUBJECT, AT, link, [laptop.bundle]),
+			"inviterUnknown",
+		);
+		for (const broken of [
+			`${invitation.link}/more`,
+			invitation.link.slice(0, -1),
+			`#/join/${code}/`,
+			"#/join/short",
+		])
+			await assertRefused(async () => readInvitation(broken), "invitation");
+		assertEqual(readInvitation(`#/join/${code}`), { code, link: null });
+	},
+
+	"a name that is taken gets a number"() {
+		const listed = /** @type {any} */ ([
+			{ name: "Chrome on Linux", isInForce: true },
+			{ name: "Chrome on Linux 2", isInForce: true },
+			{ name: "phone", isInForce: false },
+		]);
+		assertEqual(freeName("Chrome on Linux", { listed }), "Chrome on Linux 3");
+		assertEqual(freeName("phone", { listed }), "phone");
+		const long = "x".repeat(64);
+		const named = freeName(long, {
+			listed: /** @type {any} */ ([{ name: long, isInForce: true }]),
+		});
+		assertEqual(named, `${"x".repeat(60)} 2`);
 	},
 
 	async "an introduction is believed if a device in force has signed it"({

@@ -2,11 +2,13 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { parse } from "../core/canonical.js";
 import { InboxModel } from "../core/inbox.js";
 import { LiveValue } from "../core/live.js";
 import { Problem } from "../core/problem.js";
 import {
 	pollPause,
+	pollWhileClosed,
 	turnOf,
 	waitForEnds,
 	waitForIntroductions,
@@ -55,6 +57,50 @@ test("a page that is seen again reads at once, a hidden one nothing", () => {
 	made.check();
 	delete globalThis.document;
 	assert.deepEqual(calls, ["check", "read"]);
+});
+
+test("a gateway that refuses the key once is asked again, and the channel reopened", async (t) => {
+	const clock = mockClock(t);
+	let isRight = false;
+	const client = {
+		credential: "x",
+		present: async () => "x",
+		channelUrl: () => "ws://127.0.0.1:1/",
+		leaveNode() {},
+		json: async () => {
+			if (!isRight) throw Problem.of("credential", {});
+			return parse(
+				"answer",
+				'{"msgId":"m","msgType":"inbox","requestId":"r","body":{"items":[],"nextCursor":null}}',
+			);
+		},
+	};
+	const made = new InboxModel(
+		{ client, identity: { approverId: "a" } },
+		() => {},
+	);
+	const channel = [];
+	Object.defineProperty(made.channel, "isOpen", { value: false });
+	made.channel.start = () => channel.push("start");
+	made.channel.stop = () => channel.push("stop");
+	made.isRunning = true;
+	made.run = 1;
+	await made.refresh();
+	assert.equal(made.live.value.connection, "refused");
+	assert.deepEqual(channel, ["stop"]);
+	assert.equal(made.isRunning, true);
+	const polling = pollWhileClosed(made, 1);
+	isRight = true;
+	for (let step = 0; step < 50; step += 1) {
+		clock.tick(3_000);
+		await new Promise(setImmediate);
+	}
+	assert.equal(made.live.value.connection, "polling");
+	assert.equal(made.live.value.problem, null);
+	assert.equal(channel[1], "start");
+	made.isRunning = false;
+	clock.tick(3_000);
+	await polling;
 });
 
 /**

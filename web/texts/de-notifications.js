@@ -19,6 +19,8 @@ export const notificationTexts = {
 		test: "Benachrichtigungen funktionieren auf diesem Gerät.",
 		changed:
 			"Öffne diese Seite einmal, um weiter Benachrichtigungen zu bekommen.",
+		approve: "Genehmigen…",
+		reject: "Ablehnen…",
 	},
 	hindrances: {
 		unsupported: () =>

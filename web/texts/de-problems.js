@@ -115,6 +115,12 @@ export const problemTexts = {
 		"Das ist für eine andere Person oder einen anderen Mandanten, nicht für dich.",
 	notAsked: () =>
 		"Das neue Gerät hat nicht dieses gefragt. Erstelle dort einen neuen Link, und öffne ihn auf einem aktiven Gerät.",
+	inviterUnknown: () =>
+		"Das Gateway kennt das Gerät nicht, das diesen Link erstellt hat. Erstelle dort einen neuen Link.",
+	deviceProof: () =>
+		"Die Schlüssel des neuen Geräts wurden unterwegs verändert. Vielleicht greift jemand ein: Fang noch einmal an, und verwende dieses Gateway nicht mehr, wenn es wieder passiert.",
+	nameTaken: () =>
+		"Ein anderes Gerät hat diesen Namen. Wähle einen, der sie unterscheidet.",
 	possession: () =>
 		"Das neue Gerät hat seine Anfrage nicht signiert. Die Schlüssel gehören vielleicht nicht ihm.",
 	statementSignature: () =>

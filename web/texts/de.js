@@ -116,6 +116,10 @@ export const texts = {
 		expired: "Dieser Link ist abgelaufen.",
 		renew: "Neuen Link erstellen",
 		done: "Dieses Gerät ist bereit",
+		confirmTitle: "Bestätige auf deinem anderen Gerät",
+		confirmLead:
+			"Es zeigt jetzt dieses Gerät. Bestätige dort, wenn Name und Ziffern übereinstimmen.",
+		digits: "Ziffern",
 	},
 
 	pair: {
@@ -165,7 +169,7 @@ export const texts = {
 		label: "Kamerabild",
 		aim: "Richte die Kamera auf den QR-Code.",
 		missing:
-			"Dieser Browser kann keine QR-Codes lesen. Scanne den Code mit der Kamera-App deines Handys, die den Link hier öffnet, oder füge den Link ein.",
+			"Dieser Browser kann hier keine Kamera verwenden. Scanne den Code mit der Kamera-App deines Handys, die den Link hier öffnet, oder füge den Link ein.",
 		denied:
 			"Die Kamera ist nicht verfügbar. Erlaube sie für diese Seite in den Einstellungen des Browsers, oder füge den Link ein.",
 		other: "Dieser QR-Code ist für etwas anderes.",
@@ -178,6 +182,12 @@ export const texts = {
 		noMatch: "Keine passenden Anfragen.",
 		more: "Es gibt weitere Anfragen. Sie erscheinen, während du entscheidest.",
 		ended: "Gerade beendet",
+		earlier: (n, names) =>
+			`${count(n, "Anfrage kam", "Anfragen kamen")}, bevor dieses Gerät dabei war.${
+				names.length > 0
+					? ` Entscheide ${n === 1 ? "sie" : "darüber"} auf ${names.join(" oder ")}.`
+					: ""
+			}`,
 		left: (who, state) => `${state}: eine Anfrage von ${who}`,
 		arrived: (who, kind) => `Neue Anfrage: ${kind} von ${who}`,
 		unpairedEmpty: {
@@ -354,7 +364,24 @@ export const texts = {
 		revoked: (name) => `${name} wurde gesperrt`,
 		addTitle: "Gerät hinzufügen",
 		addLead:
-			"Öffne auf dem neuen Gerät eine weitere Einladung deiner Administration, oder melde dich dort an. Es zeigt dann einen QR-Code und einen Link.",
+			"Scanne diesen Code mit dem neuen Gerät, oder öffne dort den Link.",
+		qrLabel: "QR-Code mit dem Link für das neue Gerät",
+		offerLink: "Link für das neue Gerät",
+		offerWaiting: "Warten auf das neue Gerät…",
+		otherWay: "Das neue Gerät zeigt selbst einen Link",
+		otherWayLead:
+			"So geht es, wenn du dort mit einer Einladung beigetreten bist oder dich angemeldet hast.",
+		signInLead:
+			"Melde dich auf dem neuen Gerät an. Es zeigt dann einen QR-Code und einen Link.",
+		digits: "Ziffern",
+		compareDigits:
+			"Sein Bildschirm muss denselben Namen und dieselben Ziffern zeigen. Danach kann es für dich entscheiden.",
+		rename: "Umbenennen",
+		renameTitle: (name) => `${name} umbenennen`,
+		renameText:
+			"Nur dieses Gerät zeigt den neuen Namen. Agenten und deine anderen Geräte behalten den Namen, mit dem es beigetreten ist.",
+		joinedAs: (name) => `Beigetreten als ${name}`,
+		save: "Speichern",
 		linkField: "Link des neuen Geräts",
 		linkHint: "Oder scanne seinen QR-Code.",
 		continue: "Weiter",

@@ -18,6 +18,8 @@ export const notificationTexts = {
 		waiting: "Una solicitud espera tu decisión.",
 		test: "Las notificaciones funcionan en este dispositivo.",
 		changed: "Abre esta página una vez para seguir recibiendo notificaciones.",
+		approve: "Aprobar…",
+		reject: "Rechazar…",
 	},
 	hindrances: {
 		unsupported: () =>

@@ -121,6 +121,12 @@ export const problemTexts = {
 		"Esto es para otra persona u otra organización, no para ti.",
 	notAsked: () =>
 		"El dispositivo nuevo no ha preguntado a este. Crea allí un enlace nuevo y ábrelo en un dispositivo activo.",
+	inviterUnknown: () =>
+		"La pasarela no conoce el dispositivo que creó este enlace. Crea allí un enlace nuevo.",
+	deviceProof: () =>
+		"Las claves del dispositivo nuevo se cambiaron por el camino. Puede que alguien interfiera: empieza de nuevo y no uses esta pasarela si vuelve a ocurrir.",
+	nameTaken: () =>
+		"Otro dispositivo tiene este nombre. Elige uno que los distinga.",
 	possession: () =>
 		"El dispositivo nuevo no ha firmado su petición, así que puede que las claves no sean suyas.",
 	statementSignature: () =>

@@ -114,6 +114,10 @@ export const texts = {
 		expired: "Este enlace ha caducado.",
 		renew: "Crear un enlace nuevo",
 		done: "Este dispositivo está listo",
+		confirmTitle: "Confirma en tu otro dispositivo",
+		confirmLead:
+			"Ahora muestra este dispositivo. Confirma allí si el nombre y las cifras coinciden.",
+		digits: "Cifras",
 	},
 
 	pair: {
@@ -161,7 +165,7 @@ export const texts = {
 		label: "Imagen de la cámara",
 		aim: "Apunta la cámara al código QR.",
 		missing:
-			"Este navegador no puede leer códigos QR. Escanea el código con la aplicación de cámara del móvil, que abre el enlace aquí, o pega el enlace.",
+			"Este navegador no puede usar una cámara aquí. Escanea el código con la aplicación de cámara del móvil, que abre el enlace aquí, o pega el enlace.",
 		denied:
 			"La cámara no está disponible. Permítela para esta página en los ajustes del navegador, o pega el enlace.",
 		other: "Ese código QR es para otra cosa.",
@@ -174,6 +178,12 @@ export const texts = {
 		noMatch: "No hay solicitudes que coincidan.",
 		more: "Hay más solicitudes. Aparecerán a medida que decidas.",
 		ended: "Recién terminadas",
+		earlier: (n, names) =>
+			`${count(n, "petición llegó", "peticiones llegaron")} antes de añadir este dispositivo.${
+				names.length > 0
+					? ` ${n === 1 ? "Decídela" : "Decídelas"} en ${names.join(" o ")}.`
+					: ""
+			}`,
 		left: (who, state) => `${state}: una solicitud de ${who}`,
 		arrived: (who, kind) => `Solicitud nueva: ${kind} de ${who}`,
 		unpairedEmpty: {
@@ -351,7 +361,24 @@ export const texts = {
 		revoked: (name) => `${name} se ha revocado`,
 		addTitle: "Añadir un dispositivo",
 		addLead:
-			"En el dispositivo nuevo, abre otra invitación de tu administrador o inicia sesión. Mostrará un código QR y un enlace.",
+			"Escanea este código con el dispositivo nuevo o abre el enlace allí.",
+		qrLabel: "Código QR con el enlace para el dispositivo nuevo",
+		offerLink: "Enlace para el dispositivo nuevo",
+		offerWaiting: "Esperando al dispositivo nuevo…",
+		otherWay: "El dispositivo nuevo muestra un enlace",
+		otherWayLead:
+			"Hazlo así si te uniste allí con una invitación o iniciaste sesión.",
+		signInLead:
+			"Inicia sesión en el dispositivo nuevo. Mostrará un código QR y un enlace.",
+		digits: "Cifras",
+		compareDigits:
+			"Su pantalla debe mostrar el mismo nombre y las mismas cifras. Después podrá decidir por ti.",
+		rename: "Cambiar nombre",
+		renameTitle: (name) => `Cambiar el nombre de ${name}`,
+		renameText:
+			"Solo este dispositivo muestra el nombre nuevo. Los agentes y tus otros dispositivos conservan el nombre con el que se unió.",
+		joinedAs: (name) => `Se unió como ${name}`,
+		save: "Guardar",
 		linkField: "Enlace del dispositivo nuevo",
 		linkHint: "O escanea su código QR.",
 		continue: "Continuar",

@@ -18,6 +18,8 @@ export const notificationTexts = {
 		waiting: "A request is waiting for your decision.",
 		test: "Notifications work on this device.",
 		changed: "Open this page once to keep getting notifications.",
+		approve: "Approve…",
+		reject: "Reject…",
 	},
 	/** Why this device gets none. */
 	hindrances:

@@ -106,6 +106,12 @@ export const problemTexts = {
 	otherApprover: () => "This is for another approver or tenant, not for you.",
 	notAsked: () =>
 		"The new device didn’t ask this one. Create a new link there, and open it on an active device.",
+	inviterUnknown: () =>
+		"The gateway doesn’t know the device that made this link. Create a new link there.",
+	deviceProof: () =>
+		"The new device’s keys were changed on the way. Someone may be interfering: start again, and don’t use this gateway if it happens again.",
+	nameTaken: () =>
+		"Another device has this name. Choose one that tells them apart.",
 	possession: () =>
 		"The new device didn’t sign its request, so the keys may not be its own.",
 	statementSignature: () =>

@@ -5,6 +5,8 @@ import { el, fill } from "./dom.js";
 import { button } from "./parts.js";
 
 const PAUSE_MS = 150;
+/** Enough for a long link, and read within the pause. */
+const LONGEST_SIDE = 960;
 
 /**
  * Chromium's detector, which TypeScript does not know.
@@ -13,12 +15,38 @@ const PAUSE_MS = 150;
 
 /** @returns {Promise<Detector | null>} */
 async function detector() {
+	if (!navigator.mediaDevices) return null;
 	const Known = /** @type {any} */ (window).BarcodeDetector;
-	if (!Known || !navigator.mediaDevices) return null;
-	const formats = await Known.getSupportedFormats();
-	return formats.includes("qr_code")
-		? new Known({ formats: ["qr_code"] })
-		: null;
+	const formats = Known ? await Known.getSupportedFormats() : [];
+	if (formats.includes("qr_code")) return new Known({ formats: ["qr_code"] });
+	const decoder = await import("../vendor/decode.js").catch(() => null);
+	return decoder && pixelDetector(decoder.decodeQR);
+}
+
+/**
+ * Reads the pixels of the picture, where the browser knows no QR codes itself.
+ * @param {(image: { width: number, height: number, data: Uint8ClampedArray }) => string} decode throws
+ *   if there is no code
+ * @returns {Detector}
+ */
+function pixelDetector(decode) {
+	const canvas = el("canvas");
+	const pencil = canvas.getContext("2d", { willReadFrequently: true });
+	return {
+		async detect(video) {
+			const scale = Math.min(
+				1,
+				LONGEST_SIDE / Math.max(video.videoWidth, video.videoHeight, 1),
+			);
+			const width = Math.round(video.videoWidth * scale);
+			const height = Math.round(video.videoHeight * scale);
+			if (!pencil || width === 0 || height === 0) return [];
+			[canvas.width, canvas.height] = [width, height];
+			pencil.drawImage(video, 0, 0, width, height);
+			const { data } = pencil.getImageData(0, 0, width, height);
+			return [{ rawValue: decode({ width, height, data }) }];
+		},
+	};
 }
 
 /**

@@ -1,14 +1,17 @@
-// Adding a new device: its link, then name and id to compare.
+// Adding a new device: by a link that is shown here, or by its own link. Then there is something to
+// compare.
 
 import { texts } from "../texts.js";
 import { cameraReader } from "../ui/camera.js";
-import { el } from "../ui/dom.js";
+import { el, fill } from "../ui/dom.js";
+import { expiring, waitingLine } from "../ui/expiring.js";
 import { icon } from "../ui/icons.js";
 import { linkArgs } from "../ui/links.js";
 import { markedName } from "../ui/marked.js";
 import {
 	busy,
 	button,
+	copyField,
 	errorText,
 	facts,
 	field,
@@ -17,6 +20,7 @@ import {
 	page,
 	waiting,
 } from "../ui/parts.js";
+import { qrView } from "../ui/qrview.js";
 import { settling } from "../ui/settle.js";
 
 /** @typedef {import('../core/types.js').NewDevice} NewDevice */
@@ -73,27 +77,94 @@ export function view(context) {
 		});
 	};
 	const camera = cameraReader(open);
-	const element = page(
-		title,
-		{ lead: texts.devices.addLead, back },
-		el(
-			"form",
-			{ class: "card card-body", on: { submit } },
-			field(texts.devices.linkField, input, texts.devices.linkHint),
-			place,
-			el("div", { class: "row" }, next),
-			camera.element,
+	const form = el(
+		"form",
+		{ class: "card card-body", on: { submit } },
+		field(texts.devices.linkField, input, texts.devices.linkHint),
+		place,
+		el("div", { class: "row" }, next),
+		camera.element,
+	);
+	if (approver.isSignIn) {
+		const lead = texts.devices.signInLead;
+		const element = page(title, { lead, back }, form);
+		return { title, element, dispose: camera.stop };
+	}
+	const ending = new AbortController();
+	const result = el("div", null);
+	result.append(
+		page(
+			title,
+			{ lead: texts.devices.addLead, back },
+			offering(approver, ending.signal, (device, decline) => {
+				camera.stop();
+				const deny = async () => {
+					await decline();
+					go("#/devices");
+				};
+				result.replaceChildren(compare(approver, device, deny));
+				result.querySelector("h1")?.focus();
+			}),
+			el(
+				"details",
+				{ class: "card details" },
+				el("summary", null, texts.devices.otherWay),
+				el("p", { class: "hint" }, texts.devices.otherWayLead),
+				form,
+			),
 		),
 	);
-	return { title, element, dispose: camera.stop };
+	const dispose = () => {
+		ending.abort();
+		camera.stop();
+	};
+	return { title, element: result, dispose };
+}
+
+/**
+ * The link that the new device opens.
+ * @param {import('../core/approver.js').Approver} approver
+ * @param {AbortSignal} signal
+ * @param {(device: NewDevice, decline: () => Promise<void>) => void} found
+ */
+function offering(approver, signal, found) {
+	const card = el("div", { class: "card card-body enrol" }, waiting());
+	const show = async () => {
+		try {
+			const offer = await approver.inviteDevice();
+			if (signal.aborted) return;
+			const { link, expiresAt } = offer;
+			fill(
+				card,
+				qrView(link, texts.devices.qrLabel),
+				copyField(link, texts.devices.offerLink),
+				expiring(expiresAt, texts.enrol.renew, show),
+				waitingLine(texts.devices.offerWaiting),
+			);
+			const device = await offer.device(signal);
+			if (device && !signal.aborted) found(device, offer.decline);
+		} catch (thrown) {
+			fill(
+				card,
+				note("bad", errorText(thrown)),
+				button(texts.tryAgain, { on: show }),
+			);
+		}
+	};
+	show();
+	return card;
 }
 
 /**
  * @param {import('../core/approver.js').Approver} approver
  * @param {NewDevice} device
+ * @param {() => Promise<void>} [decline]
  */
-function compare(approver, device) {
+function compare(approver, device, decline) {
 	const place = el("div", null);
+	const no = button(texts.devices.deny);
+	if (decline) no.addEventListener("click", () => busy(no, place, decline));
+	const deny = decline ? no : linkButton(texts.devices.deny, "#/devices");
 	const result = el("div", null);
 	const add = button(texts.devices.confirm, {
 		kind: "primary",
@@ -113,7 +184,11 @@ function compare(approver, device) {
 	result.append(
 		page(
 			texts.devices.compareTitle,
-			{ lead: texts.devices.compareText },
+			{
+				lead: device.digits
+					? texts.devices.compareDigits
+					: texts.devices.compareText,
+			},
 			el(
 				"div",
 				{ class: "card card-body" },
@@ -122,15 +197,18 @@ function compare(approver, device) {
 						texts.devices.name,
 						el("strong", { class: "compare" }, markedName(device.name)),
 					],
-					[texts.devices.id, el("code", { class: "compare" }, device.deviceId)],
+					device.digits
+						? [
+								texts.devices.digits,
+								el("code", { class: "compare" }, device.digits),
+							]
+						: [
+								texts.devices.id,
+								el("code", { class: "compare" }, device.deviceId),
+							],
 				]),
 				place,
-				el(
-					"div",
-					{ class: "row" },
-					settling(add),
-					linkButton(texts.devices.deny, "#/devices"),
-				),
+				el("div", { class: "row" }, settling(add), deny),
 			),
 		),
 	);

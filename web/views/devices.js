@@ -49,11 +49,16 @@ export function view({ approver, enrolled }) {
 
 	const show = (/** @type {Device[]} */ devices) => {
 		const names = new Map(
-			devices.map((device) => [device.deviceId, device.name]),
+			devices.map((device) => [device.deviceId, nameOf(device)]),
 		);
 		const former = devices.filter((device) => !device.isInForce);
 		const entry = (/** @type {Device} */ device) =>
-			deviceEntry(device, names, () => askToRevoke(device, devices));
+			deviceEntry(
+				device,
+				names,
+				() => askToRename(device),
+				() => askToRevoke(device, devices),
+			);
 		return [
 			devices.some((device) => device.standing === "unverified") &&
 				note(
@@ -80,11 +85,37 @@ export function view({ approver, enrolled }) {
 		];
 	};
 
+	const askToRename = (/** @type {Device} */ device) => {
+		const input = el("input", {
+			class: "input",
+			value: nameOf(device),
+			maxlength: 64,
+			autocomplete: "off",
+			"aria-label": texts.devices.name,
+		});
+		confirmDialog(
+			{
+				title: texts.devices.renameTitle(visibleText(nameOf(device))),
+				text: [texts.devices.renameText, input],
+				action: texts.devices.save,
+			},
+			async (place, control) => {
+				let isDone = false;
+				await busy(control, place, async () => {
+					await approver.renameDevice(device.deviceId, input.value.trim());
+					isDone = true;
+				});
+				if (isDone) load();
+				return isDone;
+			},
+		);
+	};
+
 	const askToRevoke = (
 		/** @type {Device} */ device,
 		/** @type {Device[]} */ listed,
 	) => {
-		const name = visibleText(device.name);
+		const name = visibleText(nameOf(device));
 		const added = listed.filter(
 			(other) =>
 				other.addedBy === device.deviceId && other.standing === "trusted",
@@ -98,7 +129,10 @@ export function view({ approver, enrolled }) {
 						: texts.devices.revokeText,
 					el("code", null, device.deviceId),
 					...added.map((other) =>
-						texts.devices.addedStays(visibleText(other.name), other.deviceId),
+						texts.devices.addedStays(
+							visibleText(nameOf(other)),
+							other.deviceId,
+						),
 					),
 				],
 				action: texts.devices.revoke,
@@ -133,12 +167,18 @@ export function view({ approver, enrolled }) {
 	};
 }
 
+/** @param {Device} device */
+function nameOf({ nickname, name }) {
+	return nickname ?? name;
+}
+
 /**
  * @param {Device} device
  * @param {Map<string, string>} names
+ * @param {() => void} rename
  * @param {() => void} revoke
  */
-function deviceEntry(device, names, revoke) {
+function deviceEntry(device, names, rename, revoke) {
 	const by =
 		device.addedBy === device.deviceId
 			? texts.devices.itself
@@ -168,13 +208,19 @@ function deviceEntry(device, names, revoke) {
 				el(
 					"div",
 					{ class: "row tight-row" },
-					el("span", { class: "entry-title" }, visibleText(device.name)),
+					el("span", { class: "entry-title" }, visibleText(nameOf(device))),
 					el(
 						"span",
 						{ class: `chip ${KINDS[device.standing]}` },
 						texts.devices.standings[device.standing],
 					),
 				),
+				device.nickname !== null &&
+					el(
+						"div",
+						{ class: "entry-line" },
+						texts.devices.joinedAs(visibleText(device.name)),
+					),
 				el("div", { class: "entry-line" }, el("code", null, device.deviceId)),
 				el(
 					"div",
@@ -196,12 +242,18 @@ function deviceEntry(device, names, revoke) {
 								),
 				),
 			),
-			device.isInForce &&
+			device.isInForce && [
+				button(texts.devices.rename, {
+					kind: "small",
+					on: rename,
+					"aria-label": `${texts.devices.rename} ${visibleText(nameOf(device))}`,
+				}),
 				button(texts.devices.revoke, {
 					kind: "small bad-quiet",
 					on: revoke,
-					"aria-label": `${texts.devices.revoke} ${visibleText(device.name)}`,
+					"aria-label": `${texts.devices.revoke} ${visibleText(nameOf(device))}`,
 				}),
+			],
 		),
 	);
 }

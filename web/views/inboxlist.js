@@ -1,5 +1,6 @@
 // The list of the inbox: the most urgent request first, filters, and a selection of several.
 
+import { asProblem } from "../core/problem.js";
 import { texts } from "../texts.js";
 import { announce } from "../ui/announce.js";
 import { el, fill } from "../ui/dom.js";
@@ -8,6 +9,7 @@ import { button } from "../ui/parts.js";
 import { isApprovable, isRejectable, selected } from "../ui/selection.js";
 import { artifactOf, byUrgency, kindOf } from "../ui/summary.js";
 import { agentName, agentOnMachine } from "../ui/who.js";
+import { earlierRequests, isForOthers } from "./earlier.js";
 import { endedRow, endOf, sentenceText, waitingRow } from "./inboxrow.js";
 
 /** @typedef {import('../core/types.js').Item} Item */
@@ -45,6 +47,7 @@ export function inboxList({ approver, go }) {
 		"aria-label": texts.several.select,
 		hidden: true,
 	});
+	const earlierPart = el("div", null);
 	const endedList = el("ul", { class: "list" });
 	const endedPart = el(
 		"section",
@@ -77,6 +80,35 @@ export function inboxList({ approver, go }) {
 				.includes(wanted)
 		);
 	};
+	/** @type {Awaited<ReturnType<typeof earlierRequests>> | null} */
+	let grouping = null;
+	let isGrouping = false;
+	let earlierIds = "";
+	/** Requests from before this device was added are one line. */
+	const group = async () => {
+		if (isGrouping) return;
+		isGrouping = true;
+		try {
+			grouping = await earlierRequests(approver);
+			again();
+		} catch (error) {
+			// They stay in the list.
+			asProblem(error);
+		} finally {
+			isGrouping = false;
+		}
+	};
+	const showEarlier = (/** @type {Item[]} */ items) => {
+		const ids = items.map(idOf).join();
+		// A person may have opened it.
+		if (ids === earlierIds) return;
+		earlierIds = ids;
+		fill(
+			earlierPart,
+			items.length > 0 &&
+				grouping?.line(items, (item) => waitingRow(item, pick)),
+		);
+	};
 	const isFiltering = () =>
 		filter.value !== "" ||
 		agents.value !== "" ||
@@ -84,7 +116,10 @@ export function inboxList({ approver, go }) {
 		document.activeElement === filter;
 
 	const show = (/** @type {import('../core/types.js').Inbox} */ inbox) => {
-		all = [...inbox.items].sort(byUrgency);
+		if (!grouping && inbox.items.some(isForOthers)) void group();
+		const earlier = grouping ? inbox.items.filter(grouping.isEarlier) : [];
+		showEarlier(earlier);
+		all = inbox.items.filter((item) => !earlier.includes(item)).sort(byUrgency);
 		const isLong = all.length >= FILTER_FROM || isFiltering();
 		filter.hidden = !isLong;
 		agents.offer(all.map(agentOnMachine), isLong);
@@ -242,7 +277,7 @@ export function inboxList({ approver, go }) {
 		control.addEventListener("input", again);
 	return {
 		controls: [agents.element, kinds.element, filter, select],
-		parts: [card, noMatch, more, bar, endedPart],
+		parts: [card, noMatch, earlierPart, more, bar, endedPart],
 		show,
 		keys: {
 			j: () => move(1),

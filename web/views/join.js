@@ -3,8 +3,8 @@
 import { Approver } from "../core/approver.js";
 import { texts } from "../texts.js";
 import { toast } from "../ui/announce.js";
-import { dateTime } from "../ui/clock.js";
 import { el, fill } from "../ui/dom.js";
+import { expiring, waitingLine } from "../ui/expiring.js";
 import {
 	busy,
 	button,
@@ -52,7 +52,7 @@ export function suggestedName() {
  * @returns {import('../ui/view.js').View}
  */
 export function view(context) {
-	const [code] = context.args;
+	const code = context.args.join("/");
 	const ending = new AbortController();
 	const dispose = () => ending.abort();
 	if (context.approver) {
@@ -68,7 +68,7 @@ export function view(context) {
 	const element = el(
 		"div",
 		null,
-		joinForm(context, code ?? "", (approver) => {
+		joinForm(context, code, (approver) => {
 			context.joined(approver);
 			context.go("#/join", true);
 		}),
@@ -155,7 +155,12 @@ function enrolment(context, approver, signal) {
 			const state = await approver.enrol();
 			if (signal.aborted) return;
 			if (state.state === "inForce") finish(texts.join.done);
-			else element.replaceChildren(asking(state, show));
+			else
+				element.replaceChildren(
+					state.state === "waiting"
+						? asking(state, show)
+						: confirming(state, show),
+				);
 		} catch (thrown) {
 			element.replaceChildren(
 				page(
@@ -184,31 +189,33 @@ function enrolment(context, approver, signal) {
 }
 
 /**
+ * The device whose link was opened shows this one.
+ * @param {Extract<import('../core/types.js').Enrolment, { state: 'confirming' }>} state
+ * @param {() => void} renew
+ */
+function confirming({ name, digits, validUntil }, renew) {
+	return page(
+		texts.enrol.confirmTitle,
+		{ lead: texts.enrol.confirmLead },
+		el(
+			"div",
+			{ class: "card card-body enrol" },
+			facts([
+				[texts.enrol.name, el("strong", { class: "compare" }, name)],
+				[texts.enrol.digits, el("code", { class: "compare" }, digits)],
+			]),
+			expiring(validUntil, texts.enrol.renew, renew),
+			waitingLine(texts.enrol.waiting),
+		),
+	);
+}
+
+/**
  * @param {Extract<import('../core/types.js').Enrolment, { state: 'waiting' }>} state
  * @param {() => void} renew
  */
 function asking(state, renew) {
 	const code = qrView(state.link, texts.enrol.qrLabel);
-	const left = Date.parse(state.validUntil) - Date.now();
-	const expiry = el(
-		"p",
-		{ class: "hint", role: "status" },
-		texts.enrol.valid,
-		" ",
-		dateTime(state.validUntil),
-	);
-	setTimeout(
-		() => {
-			if (expiry.isConnected)
-				fill(
-					expiry,
-					texts.enrol.expired,
-					" ",
-					button(texts.enrol.renew, { kind: "small", on: renew }),
-				);
-		},
-		Math.max(left, 0),
-	);
 	return page(
 		texts.enrol.title,
 		{ lead: texts.enrol.lead },
@@ -221,13 +228,8 @@ function asking(state, renew) {
 				[texts.enrol.id, el("code", null, state.deviceId)],
 			]),
 			copyField(state.link, texts.enrol.link),
-			expiry,
-			el(
-				"p",
-				{ class: "row quiet", role: "status" },
-				el("span", { class: "spinner" }),
-				texts.enrol.waiting,
-			),
+			expiring(state.validUntil, texts.enrol.renew, renew),
+			waitingLine(texts.enrol.waiting),
 		),
 		el("p", { class: "hint" }, texts.enrol.terminal),
 	);

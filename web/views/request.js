@@ -39,7 +39,7 @@ const PAGE = 200;
  * @returns {Promise<import('../ui/view.js').View>}
  */
 export async function view({ approver, args, go }) {
-	const [requestId] = args;
+	const [requestId, wanted] = args;
 	const element = el("div", { class: "page request" });
 	let isSettled = false;
 	let turn = 0;
@@ -202,6 +202,9 @@ export async function view({ approver, args, go }) {
 		if (bar) return;
 		bar = decisionBar(item, (choice) => approver.decide(item, choice));
 		bar.element.toggleAttribute("inert", !isSettled);
+		// A button of a notification was pressed. It is only marked: nothing was shown then.
+		if (wanted === "approve" || wanted === "reject")
+			bar.element.classList.add(`wants-${wanted}`);
 		fill(side, bar.element);
 	};
 

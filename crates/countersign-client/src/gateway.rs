@@ -108,6 +108,10 @@ impl GatewayCall {
         Self::new(Method::POST, path, Some(body.into()))
     }
 
+    pub fn put(path: impl Into<String>, body: impl Into<String>) -> Self {
+        Self::new(Method::PUT, path, Some(body.into()))
+    }
+
     pub fn delete(path: impl Into<String>, body: impl Into<String>) -> Self {
         Self::new(Method::DELETE, path, Some(body.into()))
     }

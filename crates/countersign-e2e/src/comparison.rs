@@ -54,6 +54,11 @@ impl<T> DigitComparison<T> {
         self.digits
     }
 
+    /// To be shown beside the digits, and nothing more.
+    pub fn claimed(&self) -> &T {
+        &self.subject
+    }
+
     /// To be called only after a person answered yes.
     pub fn confirmed_by_person(self) -> T {
         self.subject

@@ -39,7 +39,7 @@
 //! |---|---|
 //! | `keys`, `bundle`, `device_id` | key pairs, public keys as they travel, device ids |
 //! | `pairing`, `comparison`, `link` | authentication of an enforcer and a device to each other |
-//! | `statement`, `trust`, `endorsement` | the devices of an approver, and their additions |
+//! | `statement`, `trust`, `endorsement`, `invitation` | the devices of an approver, and their additions |
 //! | `introduction` | the key of an enforcer, from one device to the others |
 //! | `artifact`, `seal`, `prompt`, `hints` | encryption and opening |
 //! | `decision`, `accept`, `grant` | signing a decision, and the checks before it is acted on |
@@ -67,6 +67,7 @@ mod extensions;
 mod grant;
 mod hints;
 mod introduction;
+mod invitation;
 mod keys;
 mod link;
 mod outcome;
@@ -95,6 +96,8 @@ pub use grant::{Grant, GrantMatch, GrantOutcome, MAX_GRANT_LIFETIME};
 pub use hints::ArtifactHints;
 pub use introduction::{INTRODUCED_KEY, INTRODUCTION, SIGNED_INTRODUCTION};
 pub use introduction::{Introduction, SignedIntroduction};
+pub use invitation::{DeviceAnswer, DeviceInvitation, DeviceLink, SignedInvitation};
+pub use invitation::{INVITATION, SIGNED_INVITATION};
 pub use keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 pub use link::{Fingerprint, PairingLink, PairingSecret};
 pub use outcome::{

@@ -26,6 +26,15 @@ impl PairingSecret {
         draw(random).map(Self)
     }
 
+    pub(super) fn parse(text: &str) -> Result<Self> {
+        let bytes = encoding::decode_array("the link's secret", text)?;
+        Ok(Self(Zeroizing::new(bytes)))
+    }
+
+    pub(super) fn expose(&self) -> Zeroizing<String> {
+        Zeroizing::new(encoding::encode(self.0.as_slice()))
+    }
+
     fn mac_key(&self) -> hmac::Key {
         hmac::Key::new(hmac::HMAC_SHA256, self.0.as_slice())
     }
@@ -81,26 +90,25 @@ impl PairingLink {
         let mut parts = parts.split('/');
         let mut next = || parts.next().ok_or(Error::Link);
         let code = PairingCode::parse(next()?).ok_or(Error::Link)?;
-        let secret = encoding::decode_array("the link's secret", next()?);
+        let secret = PairingSecret::parse(next()?);
         let fingerprint = encoding::decode_array("the link's fingerprint", next()?);
         if parts.next().is_some() {
             return Err(Error::Link);
         }
         Ok(Self {
             code,
-            secret: PairingSecret(Zeroizing::new(secret.map_err(|_| Error::Link)?)),
+            secret: secret.map_err(|_| Error::Link)?,
             fingerprint: Fingerprint(fingerprint.map_err(|_| Error::Link)?),
         })
     }
 
     /// The whole link, with the secret in it: for the person who pairs, and never for a log.
     pub fn expose(&self, page: &str) -> Zeroizing<String> {
-        let secret = Zeroizing::new(encoding::encode(self.secret.0.as_slice()));
         Zeroizing::new(format!(
             "{}/{MARK}{}/{}/{}",
             page.trim_end_matches('/'),
             self.code,
-            *secret,
+            *self.secret.expose(),
             encoding::encode(&self.fingerprint.0),
         ))
     }

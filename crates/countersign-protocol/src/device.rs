@@ -1,10 +1,12 @@
 //! The devices of an approver, as they are listed and stored. The crate `countersign-e2e` judges
 //! statements.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::id::{ApproverId, EnforcerId};
+use super::id::{ApproverId, EnforcerId, InvitationId};
 use super::timestamp::Timestamp;
 use super::words::words;
 
@@ -20,6 +22,14 @@ pub const MAX_STATEMENTS_TO_REVOKE: usize = 2 * MAX_STATEMENTS;
 pub const MAX_INTRODUCTION_BYTES: usize = 4 << 10;
 /// Most introductions of an approver's devices: some hundred enforcers, by several devices each.
 pub const MAX_INTRODUCTIONS: usize = 1_024;
+
+/// How long a device's invitation for another device can be used.
+pub const DEVICE_INVITATION_LIFETIME: Duration = Duration::from_secs(10 * 60);
+/// Most invitations that an approver's devices make in that time.
+pub const MAX_DEVICE_INVITATIONS: usize = 5;
+/// Most characters of a new device's request. With one device in force it has about a thousand.
+pub const MAX_DEVICE_REQUEST_CHARS: usize = 4_096;
+pub const MAX_DEVICE_PROOF_CHARS: usize = 64;
 
 words! {
     DeviceChange {
@@ -63,6 +73,21 @@ pub struct DeviceList {
     pub devices: Vec<DeviceLine>,
     /// Byte for byte as they were received, in the order in which they were accepted.
     pub statements: Vec<Box<RawValue>>,
+}
+
+/// An invitation of a device for another one, without its code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceInvitationLine {
+    pub invitation_id: InvitationId,
+    pub expires_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used_at: Option<Timestamp>,
+    /// As the new device sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub proof: Option<String>,
 }
 
 /// An introduction that stands.

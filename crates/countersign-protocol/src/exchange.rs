@@ -182,6 +182,26 @@ pub struct EndFact {
     pub expires_at: Option<Timestamp>,
 }
 
+/// Whether the ciphertext of an exchange was replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ResealFact {
+    Written,
+    /// There is no such exchange of this enforcer.
+    Missing,
+    /// Type, hash or expiry differ, or the exchange has an open artifact.
+    Other,
+    Ended(ExchangeState),
+}
+
+pub fn judge_reseal(fact: ResealFact) -> Result<()> {
+    match fact {
+        ResealFact::Written => Ok(()),
+        ResealFact::Missing => Err(Error::NotFound),
+        ResealFact::Other => Err(Error::AlreadyExists),
+        ResealFact::Ended(state) => Err(state.conflict()),
+    }
+}
+
 /// Judges a withdrawal or cancellation; on success says when it took effect.
 pub fn judge_end(fact: &EndFact) -> Result<Timestamp> {
     match (fact.ended_at, fact.state) {

@@ -1,16 +1,19 @@
-//! `devices`, `devices add` and `devices revoke`.
+//! `devices`, `devices add`, `devices rename` and `devices revoke`.
+
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use countersign::client::approver::{Approver, DeviceStanding, ListedDevice};
+use countersign::client::approver::{Approver, DeviceStanding, KnownDevices, ListedDevice};
 use countersign::client::{ClientError, visible};
-use countersign::e2e::{DeviceId, EndorsementRequest};
+use countersign::e2e::{DeviceId, DeviceName, EndorsementRequest};
 use serde_json::{Value, json};
 
 use super::input::{argument_or_input, open, says_yes};
+use super::join::show_link;
 use super::pair::share;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::complete;
-use crate::commands::exit_action::{DENIED, ExitAction};
+use crate::commands::exit_action::{DENIED, ExitAction, NO_DECISION};
 use crate::commands::output::{print_json, print_line};
 use crate::commands::short_id::find_id;
 use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, paint};
@@ -18,8 +21,13 @@ use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, paint
 pub const EXAMPLES: &str = "\
 Examples:
   countersign devices
+  countersign devices add                     shows a link for the new device, and waits for it
   countersign devices add 'https://gateway.example.org/#/device/…'
+  countersign devices rename BZ1OM9Qh 'work laptop'
   countersign devices revoke BZ1OM9Qh";
+
+/// As long as an offer can be used.
+const OFFER_LIFETIME: Duration = Duration::from_secs(10 * 60);
 
 #[derive(Args)]
 pub struct DevicesArgs {
@@ -36,15 +44,25 @@ enum DevicesCommand {
         #[command(flatten)]
         options: ClientOptions,
     },
-    /// Approve a new device, with the link that it shows.
+    /// Add a device: show it a link, or open the link that it shows.
     Add {
         #[command(flatten)]
         options: ClientOptions,
-        /// The link, or - to read it from standard input.
-        link: String,
-        /// Don't ask whether the new device shows the same name and id.
+        /// The link that the new device shows, or - to read it from standard input; without one,
+        /// the new device opens a link that is shown here.
+        link: Option<String>,
+        /// Don't ask whether the new device shows the same.
         #[arg(long)]
         yes: bool,
+    },
+    /// Call a device by another name, on this device only.
+    Rename {
+        #[command(flatten)]
+        options: ClientOptions,
+        /// The device's id, or as much of it as is unique.
+        #[arg(allow_hyphen_values = true)]
+        id: String,
+        name: String,
     },
     /// Revoke a device. This can't be undone.
     Revoke {
@@ -63,7 +81,11 @@ pub async fn run(args: DevicesArgs) -> anyhow::Result<ExitAction> {
     match args.command {
         None => list(&args.options).await,
         Some(DevicesCommand::List { options }) => list(&options).await,
-        Some(DevicesCommand::Add { options, link, yes }) => add(&options, &link, yes).await,
+        Some(DevicesCommand::Add { options, link, yes }) => match link {
+            Some(link) => add(&options, &link, yes).await,
+            None => invite(&options, yes).await,
+        },
+        Some(DevicesCommand::Rename { options, id, name }) => rename(&options, &id, &name).await,
         Some(DevicesCommand::Revoke { options, id, yes }) => revoke(&options, &id, yes).await,
     }
 }
@@ -72,12 +94,22 @@ fn device_json(device: &ListedDevice) -> Value {
     json!({
         "deviceId": device.id.to_string(),
         "name": device.name,
+        "nickname": device.nickname,
         "inForce": device.standing.is_in_force(),
         "standing": device.standing.as_str(),
         "addedAt": device.added_at,
         "addedBy": device.added_by,
         "revokedAt": device.revoked_at,
     })
+}
+
+/// By its name here, and the name that others see.
+fn called(device: &ListedDevice) -> String {
+    let name = visible(&device.name);
+    match &device.nickname {
+        Some(nickname) => format!("{} (joined as {name})", visible(nickname)),
+        None => name,
+    }
 }
 
 async fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
@@ -101,7 +133,7 @@ async fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
         print_line(&format!(
             "{}  {standing}  {}  added {since}",
             device.id,
-            visible(&device.name)
+            called(device),
         ))?;
     }
     let unverified = |device: &ListedDevice| device.standing == DeviceStanding::Unverified;
@@ -132,26 +164,87 @@ async fn add(options: &ClientOptions, link: &str, yes: bool) -> anyhow::Result<E
             return Ok(ExitAction::code(DENIED));
         }
     }
-    approver.add_device(&request).await?;
-    screen.remark(&format!("added {name} ({id})"));
-    share(&approver, &mut screen).await;
+    finish(&approver, &request, options, &mut screen).await
+}
+
+/// Adds a device that a person has compared.
+async fn finish(
+    approver: &Approver,
+    request: &EndorsementRequest,
+    options: &ClientOptions,
+    screen: &mut TerminalScreen,
+) -> anyhow::Result<ExitAction> {
+    approver.add_device(request).await?;
+    let (name, id) = (request.bundle().name().as_str(), request.bundle().id());
+    screen.remark(&format!("added {} ({id})", visible(name)));
+    share(approver, screen).await;
     if options.json {
-        print_json(
-            &json!({ "deviceId": id.to_string(), "name": request.bundle().name().as_str() }),
-        )?;
+        print_json(&json!({ "deviceId": id.to_string(), "name": name }))?;
     }
     Ok(ExitAction::DONE)
 }
 
-async fn revoke(options: &ClientOptions, id: &str, yes: bool) -> anyhow::Result<ExitAction> {
+async fn invite(options: &ClientOptions, yes: bool) -> anyhow::Result<ExitAction> {
     let approver = open(options)?;
     let mut screen = TerminalScreen::new(options.json);
+    let offer = approver.invite_device().await?;
+    let link = offer.expose(&approver.page());
+    if options.json {
+        print_json(&json!({ "state": "waiting", "link": *link }))?;
+    } else {
+        screen.say("Open this link on the new device, within ten minutes:\n");
+        show_link(&mut screen, &link);
+        screen.say("In a terminal: countersign join LINK\n");
+    }
+    screen.progress("waiting for the new device …");
+    let asked = approver.wait_for_device(&offer, OFFER_LIFETIME).await;
+    screen.clear();
+    let Some(comparison) = asked? else {
+        screen.say("no device has used the link in time; begin again: countersign devices add");
+        return Ok(ExitAction::code(NO_DECISION));
+    };
+    if !yes {
+        let name = comparison.claimed().bundle().name().as_str();
+        screen.say(&format!(
+            "A new device asks to decide for {}:\n\n  {}\n  {}\n",
+            visible(approver.id().as_str()),
+            screen.paint(Colour::Bold, &visible(name)),
+            screen.paint(Colour::Bold, &comparison.digits().to_string()),
+        ));
+        let question =
+            "Does the new device show this name and these digits, and shall it be added?";
+        if !says_yes(question).await? {
+            approver.decline_device(&offer).await?;
+            screen.say("nothing was added, and the link no longer works");
+            return Ok(ExitAction::code(DENIED));
+        }
+    }
+    let request = comparison.confirmed_by_person();
+    finish(&approver, &request, options, &mut screen).await
+}
+
+async fn rename(options: &ClientOptions, id: &str, name: &str) -> anyhow::Result<ExitAction> {
+    let approver = open(options)?;
     let devices = approver.devices().await?;
+    let (device, former) = select(&devices, id)?;
+    let name = DeviceName::parse(name)?;
+    approver.rename_device(device, &devices, &name)?;
+    let mut screen = TerminalScreen::new(options.json);
+    let name = visible(name.as_str());
+    screen.remark(&format!("{former} ({device}) is called {name} here"));
+    if options.json {
+        print_json(&json!({ "deviceId": device.to_string(), "nickname": name }))?;
+    }
+    Ok(ExitAction::DONE)
+}
+
+/// The device that this id, or a part of it, names, and its name.
+fn select(devices: &KnownDevices, id: &str) -> anyhow::Result<(DeviceId, String)> {
     let ids: Vec<_> = devices.listed.iter().map(|it| it.id.to_string()).collect();
     let found = find_id(id, ids.iter().map(String::as_str))?;
     let found = found.and_then(|id| devices.find(DeviceId::parse(id).ok()?));
-    let (device, name) = match (found, DeviceId::parse(id).ok()) {
-        (Some(device), _) => (device.id, visible(&device.name)),
+    Ok(match (found, DeviceId::parse(id).ok()) {
+        (Some(device), _) => (device.id, called(device)),
         // A gateway may list fewer devices here than it lists to enforcers, which show the whole
         // ids.
         (None, Some(device)) => (device, "a device that the gateway does not list".into()),
@@ -161,7 +254,14 @@ async fn revoke(options: &ClientOptions, id: &str, yes: bool) -> anyhow::Result<
             )
             .into());
         }
-    };
+    })
+}
+
+async fn revoke(options: &ClientOptions, id: &str, yes: bool) -> anyhow::Result<ExitAction> {
+    let approver = open(options)?;
+    let mut screen = TerminalScreen::new(options.json);
+    let devices = approver.devices().await?;
+    let (device, name) = select(&devices, id)?;
     for other in devices.added_by(device) {
         if other.id != approver.device_id() {
             let (name, id) = (visible(&other.name), other.id);

@@ -60,7 +60,7 @@ pub async fn run(args: JoinArgs) -> anyhow::Result<ExitAction> {
     let mut screen = TerminalScreen::new(args.options.json);
     let Some(link) = &args.link else {
         let approver = open(&args.options)?;
-        return enrol(&args, &approver, &mut screen).await;
+        return enrol(&args, &approver, None, &mut screen).await;
     };
     let invitation = InvitationLink::parse(&argument_or_input(link)?)?;
     let urls = match (args.gateway.is_empty(), invitation.page()) {
@@ -86,10 +86,11 @@ pub async fn run(args: JoinArgs) -> anyhow::Result<ExitAction> {
             let id = visible(approver.id().as_str());
             screen.remark(&format!(
                 "joined as the approver {id}; this device is called {}",
-                name.as_str()
+                visible(approver.bundle().name().as_str())
             ));
             elsewhere(&mut screen, &file, approver.profile());
-            enrol(&args, &approver, &mut screen).await
+            let inviter = invitation.device().map(|_| &invitation);
+            enrol(&args, &approver, inviter, &mut screen).await
         }
         JoinOutcome::Enforcer(id, kept) => {
             screen.remark(&format!("joined as the enforcer {}", visible(id.as_str())));
@@ -132,6 +133,7 @@ fn elsewhere(screen: &mut TerminalScreen, wanted: &ProfileFile, kept: &ProfileFi
 async fn enrol(
     args: &JoinArgs,
     approver: &Approver,
+    mut inviter: Option<&InvitationLink>,
     screen: &mut TerminalScreen,
 ) -> anyhow::Result<ExitAction> {
     let until = tokio::time::Instant::now() + args.wait;
@@ -141,7 +143,10 @@ async fn enrol(
             EnrolmentProgress::Asks(request) => request,
         };
         let link = request.link(&approver.page())?;
-        if args.options.json {
+        if let Some(inviter) = inviter.take() {
+            let digits = approver.ask_inviter(inviter).await?.to_string();
+            explain_digits(args, screen, approver, &digits)?;
+        } else if args.options.json {
             print_json(&json!({
                 "role": "approver",
                 "approverId": approver.id(),
@@ -182,6 +187,39 @@ async fn enrol(
     Ok(ExitAction::DONE)
 }
 
+/// The device that showed the link knows of this one already.
+fn explain_digits(
+    args: &JoinArgs,
+    screen: &mut TerminalScreen,
+    approver: &Approver,
+    digits: &str,
+) -> anyhow::Result<()> {
+    let name = approver.bundle().name().as_str();
+    if args.options.json {
+        return print_json(&json!({
+            "role": "approver",
+            "approverId": approver.id(),
+            "deviceId": approver.device_id().to_string(),
+            "state": "waiting",
+            "name": name,
+            "digits": digits,
+        }));
+    }
+    screen.say(&format!(
+        "Confirm this device where the link was shown. It has to show this name and these digits there:\n\n  {}\n  {}\n",
+        screen.paint(Colour::Bold, name),
+        screen.paint(Colour::Bold, digits),
+    ));
+    Ok(())
+}
+
+pub fn show_link(screen: &mut TerminalScreen, link: &str) {
+    if let Some(code) = screen.qr_code(link) {
+        screen.say(&code);
+    }
+    screen.say(&format!("  {}\n", screen.paint(Colour::Bold, link)));
+}
+
 fn explain(
     screen: &mut TerminalScreen,
     approver: &Approver,
@@ -191,10 +229,7 @@ fn explain(
     screen.say(
         "Approve this device from one you already use: open this link there within ten minutes.\n",
     );
-    if let Some(code) = screen.qr_code(link) {
-        screen.say(&code);
-    }
-    screen.say(&format!("  {}\n", screen.paint(Colour::Bold, link)));
+    show_link(screen, link);
     screen.say("In a terminal: countersign devices add LINK");
     let name = request.bundle().name().as_str();
     screen.say(&format!(

@@ -6,14 +6,16 @@ use std::collections::BTreeSet;
 use time::Duration;
 
 use crate::e2e::{
-    self, DEVICE_ID, DeviceBundle, DeviceId, DeviceTrust, INTRODUCTION, SIGNATURE, SIGNED,
-    SIGNED_INTRODUCTION, STATEMENT, SignedIntroduction, SignedStatement, StatementChange,
+    self, DEVICE_ID, DeviceBundle, DeviceId, DeviceTrust, INTRODUCTION, INVITATION, SIGNATURE,
+    SIGNED, SIGNED_INTRODUCTION, SIGNED_INVITATION, STATEMENT, SignedIntroduction,
+    SignedInvitation, SignedStatement, StatementChange,
 };
 use crate::gateway::error::{Error, Result};
 use crate::protocol::device::{
     DeviceChange, DeviceLine, MAX_STATEMENTS, MAX_STATEMENTS_TO_REVOKE, RevokedDevice,
 };
 use crate::protocol::error::DeviceError;
+use crate::protocol::id::{ApproverId, TenantId};
 use crate::protocol::json::JsonNode;
 use crate::protocol::reader::InvalidMember;
 use crate::protocol::timestamp::Timestamp;
@@ -24,8 +26,8 @@ use crate::store::devices::device::StatementRow;
 const STATEMENT_LIFETIME: Duration = Duration::minutes(10);
 
 /// The signed objects, and the objects around them.
-const INNER: [&str; 2] = [STATEMENT, INTRODUCTION];
-const OUTER: [&str; 2] = [SIGNED, SIGNED_INTRODUCTION];
+const INNER: [&str; 3] = [STATEMENT, INTRODUCTION, INVITATION];
+const OUTER: [&str; 3] = [SIGNED, SIGNED_INTRODUCTION, SIGNED_INVITATION];
 
 /// The devices that were ever added, in that order.
 pub fn device_lines(rows: &[StatementRow]) -> Vec<DeviceLine> {
@@ -245,10 +247,7 @@ pub fn judge_statement(
     if verdict == StatementVerdict::Stands {
         return Ok(verdict);
     }
-    if (now.inner() - statement.at().inner()).abs() > STATEMENT_LIFETIME {
-        let expected = "a time within 10 minutes of the gateway's clock";
-        return Err(InvalidMember::timestamp("/statement/at", expected).into());
-    }
+    check_time(statement.at(), now)?;
     let (change, id) = change_of(statement.change());
     let limit = if change == DeviceChange::Revoke && history.added.contains(&id) {
         MAX_STATEMENTS_TO_REVOKE
@@ -261,19 +260,44 @@ pub fn judge_statement(
     Ok(verdict)
 }
 
-/// Judges an introduction of an enforcer: a device in force must have signed it.
-pub fn judge_introduction(rows: &[StatementRow], signed: &SignedIntroduction) -> Result<()> {
+/// Refuses a statement of long ago or of the future.
+pub fn check_time(at: Timestamp, now: Timestamp) -> Result<()> {
+    if (now.inner() - at.inner()).abs() > STATEMENT_LIFETIME {
+        let expected = "a time within 10 minutes of the gateway's clock";
+        return Err(InvalidMember::timestamp("/statement/at", expected).into());
+    }
+    Ok(())
+}
+
+/// The devices in force by these statements.
+fn trust_of(
+    rows: &[StatementRow],
+    tenant: &TenantId,
+    approver: &ApproverId,
+) -> Result<DeviceTrust> {
     let DeviceHistory {
         in_force, revoked, ..
     } = DeviceHistory::of(rows)?;
+    let (tenant, approver) = (tenant.clone(), approver.clone());
+    Ok(DeviceTrust::from_own_records(
+        tenant, approver, in_force, revoked,
+    ))
+}
+
+/// Judges an introduction of an enforcer: a device in force must have signed it.
+pub fn judge_introduction(rows: &[StatementRow], signed: &SignedIntroduction) -> Result<()> {
     let introduction = signed.introduction();
-    let (tenant, approver) = (
-        introduction.tenant().clone(),
-        introduction.approver().clone(),
-    );
-    let trust = DeviceTrust::from_own_records(tenant, approver, in_force, revoked);
+    let trust = trust_of(rows, introduction.tenant(), introduction.approver())?;
     let accepted = signed.accept(&trust).map(drop);
     accepted.map_err(|error| refusal(&error, introduction.by()))
+}
+
+/// Judges an invitation of another device: a device in force must have signed it.
+pub fn judge_invitation(rows: &[StatementRow], signed: &SignedInvitation) -> Result<()> {
+    let invitation = signed.invitation();
+    let trust = trust_of(rows, invitation.tenant(), invitation.approver())?;
+    let verified = signed.verify(&trust);
+    verified.map_err(|error| refusal(&error, invitation.by()))
 }
 
 /// The refusal of a statement that is well formed.

@@ -2,4 +2,5 @@
 
 pub(in crate::gateway) mod history;
 pub(in crate::gateway) mod introductions;
+pub(in crate::gateway) mod invitations;
 pub(in crate::gateway) mod service;

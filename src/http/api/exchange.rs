@@ -94,6 +94,23 @@ pub async fn submit(As(node, caller): As<Enforcer>, request: Request) -> HttpRes
     submit_as(&node, caller, request, false, print).await
 }
 
+/// `PUT /v1/exchanges/{requestId}/ciphertext`.
+pub async fn reseal(
+    As(node, caller): As<Enforcer>,
+    PathId(request): PathId<RequestId>,
+    http: Request,
+) -> HttpResult {
+    let bytes = body::read(&node, http, BodyKind::Artifact).await?;
+    let exchanges = &node.exchanges;
+    let read = |document: &json::JsonNode<'_>| exchanges.read_reseal(&caller, &request, document);
+    let (command, _) = body::parsed_large(&node, &caller.origin, &bytes, read).await?;
+    let (bound, id) = (caller.bound.is_some(), command.enforcer.as_str());
+    limit::admit_named(&node, Limit::Submission, &caller.origin, bound, id).about(&request)?;
+    let replaced = exchanges.reseal(&caller, &command).await;
+    replaced.about(&request)?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
 /// The body of `decision.accepted`.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

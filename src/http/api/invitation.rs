@@ -94,6 +94,7 @@ pub async fn join(
     let answer = json!({
         "tenantId": joined.credential.tenant, "role": joined.credential.role,
         "credentialId": joined.id, "apiKey": joined.api_key,
+        "invitationId": joined.credential.invitation,
     });
     let optional = [("boundId", joined.credential.bound_id.map(Value::from))];
     Ok(plain(StatusCode::CREATED, &extended(answer, optional)))

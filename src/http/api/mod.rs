@@ -8,6 +8,7 @@ mod body;
 pub(super) mod certificate;
 mod channel;
 pub(super) mod device;
+pub(super) mod device_invitation;
 pub mod error;
 pub(super) mod exchange;
 mod frame;

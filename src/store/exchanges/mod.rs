@@ -8,5 +8,6 @@ pub mod inbox;
 pub mod listing;
 pub mod pending;
 pub mod refresh;
+pub mod reseal;
 pub(in crate::store) mod submission;
 pub mod submit;

@@ -122,6 +122,62 @@ async fn an_enforcer_is_introduced_to_other_devices() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_device_invites_another_device() {
+    let scene = ApiScene::new().await;
+    let Everyone {
+        approver,
+        enforcer,
+        nobody,
+        ..
+    } = &scene.everyone;
+    let alice = scene.cluster.approver("alice").await.client;
+    let owner = Owner::new(&scene.cluster.tenant, "alice");
+    let path = owner.invitations();
+    let phone = owner.first(&alice, "phone").await;
+    let value = |text: String| serde_json::from_str::<Value>(&text).unwrap();
+    let text = value(owner.invite(&phone, &now()));
+    let unknown = value(owner.invite(&Device::new("stranger"), &now()));
+    let unsigned = with(&text, "/signature", unknown["signature"].clone());
+    let late = with(&text, "/statement/at", json!("never"));
+    for (client, body, status) in [
+        (&alice, &unknown, 403),
+        (&alice, &unsigned, 403),
+        (&alice, &late, 400),
+        (approver, &text, 403),
+        (enforcer, &text, 403),
+    ] {
+        let answer = scene.post(client, &path, body).await;
+        assert_eq!(answer.status, status, "{answer:?}");
+    }
+    let made = scene.post(&alice, &path, &text).await.expect(201).json();
+    for status in [201, 201, 201, 201, 422] {
+        scene.post(&alice, &path, &text).await.expect(status);
+    }
+    let one = format!("{path}/{}", made["invitationId"].as_str().unwrap());
+    scene.get(&alice, &one).await.expect(200);
+    scene.get(&alice, &format!("{path}/none")).await.expect(404);
+    scene.get(enforcer, &one).await.expect(403);
+    let code = json!({ "code": made["code"] });
+    let joined = scene.post(nobody, "/v1/join", &code).await.expect(201);
+    let new = scene.cluster.client(joined.json()["apiKey"].as_str());
+    let body = json!({ "request": "r", "proof": "p" });
+    for (client, body, status) in [
+        (&alice, &body, 404),
+        (&new, &json!({}), 400),
+        (&new, &body, 200),
+    ] {
+        let call = scene.contract.call(client, Method::PUT, &one, Some(body));
+        call.await.expect(status);
+    }
+    scene.get(&alice, &one).await.expect(200);
+    let none = format!("{path}/none");
+    for (path, status) in [(&one, 204), (&one, 204), (&none, 404)] {
+        let call = scene.contract.call(&alice, Method::DELETE, path, None);
+        call.await.expect(status);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn somebody_is_invited_and_joins() {
     let scene = ApiScene::new().await;
     let Everyone {

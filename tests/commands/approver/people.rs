@@ -1,10 +1,11 @@
 //! Pairing and devices by command.
 
+use std::io::BufReader;
 use std::process::Stdio;
 
 use countersign::client::approver::EnrolmentProgress;
 use countersign::client::enforcer::Enforcer;
-use serde_json::json;
+use serde_json::{Deserializer, Value, json};
 
 use super::{Ran, prepared, run};
 use crate::client::people::ClientScene;
@@ -134,4 +135,63 @@ async fn devices_are_listed_added_and_revoked_by_command() {
     assert_eq!(listed[1]["inForce"], false);
     run(&world, "phone", &["join"]).expect(77);
     assert_eq!(laptop.devices().await.unwrap().listed.len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminal_adds_a_terminal_by_a_link() {
+    let world = ClientScene::start().await;
+    world.approver("alice", "laptop").await;
+    let mut adding = prepared(&world, "laptop", &["devices", "add", "--yes", "--json"]);
+    let mut adding = adding.stdout(Stdio::piped()).spawn().unwrap();
+    let out = BufReader::new(adding.stdout.take().unwrap());
+    let mut told = Deserializer::from_reader(out).into_iter::<Value>();
+    let mut next = move || told.next().unwrap().unwrap();
+    let offered = next();
+    assert_eq!(offered["state"], "waiting");
+    let link = offered["link"].as_str().unwrap();
+    // It would be called as the other one.
+    let arguments = ["join", link, "--name", "laptop", "--json", "--wait", "60s"];
+    let joined = run(&world, "second", &arguments).expect(0);
+    let told = Deserializer::from_str(&joined.out).into_iter::<Value>();
+    let told: Vec<_> = told.map(Result::unwrap).collect();
+    assert_eq!(told[0]["state"], "waiting");
+    assert_eq!(told[0]["digits"].as_str().unwrap().len(), 17);
+    assert_eq!(told[1]["state"], "inForce");
+    let added = next();
+    assert_eq!(added["name"], "laptop 2");
+    assert_eq!(added["deviceId"], told[1]["deviceId"]);
+    assert!(adding.wait().unwrap().success());
+    let listed = run(&world, "second", &["devices", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(listed[0]["standing"], "in force", "each trusts the other");
+    // A link is used once.
+    run(&world, "third", &["join", link]).expect(77);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_is_renamed_for_this_terminal_only() {
+    let world = ClientScene::start().await;
+    let laptop = world.approver("alice", "laptop").await;
+    let phone = world.device("alice", "phone").await;
+    let EnrolmentProgress::Asks(request) = phone.enrol().await.unwrap() else {
+        panic!("another device has to add it");
+    };
+    laptop.add_device(&request).await.unwrap();
+    let id = phone.device_id().to_string();
+    let rename = |name: &str| run(&world, "laptop", &["devices", "rename", &id[..8], name]);
+    rename("work phone").expect(0);
+    let listed = run(&world, "laptop", &["devices"]).expect(0).out;
+    assert!(listed.contains("work phone (joined as phone)"), "{listed}");
+    let elsewhere = run(&world, "phone", &["devices"]).expect(0).out;
+    assert!(!elsewhere.contains("work phone"), "{elsewhere}");
+    // Two are not called the same, and nothing invisible is part of a name.
+    rename("laptop").expect(64);
+    rename("phone\u{202e}").expect(77);
+    rename("phone").expect(0);
+    let listed = run(&world, "laptop", &["devices", "--json"])
+        .expect(0)
+        .json();
+    assert_eq!(listed[1]["nickname"], Value::Null);
+    run(&world, "laptop", &["devices", "rename", "no-such", "x"]).expect(64);
 }

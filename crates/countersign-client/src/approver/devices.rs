@@ -6,8 +6,8 @@ use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayAnswer, GatewayCall};
 use crate::wire;
 use countersign_e2e::{
-    DeviceBundle, DeviceId, DeviceStatement, DeviceTrust, EndorsementRequest, SignedStatement,
-    TrustedDevice,
+    DeviceBundle, DeviceId, DeviceName, DeviceStatement, DeviceTrust, EndorsementRequest,
+    SignedStatement, TrustedDevice,
 };
 use countersign_protocol::json::JsonNode;
 
@@ -44,7 +44,10 @@ impl DeviceStanding {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedDevice {
     pub id: DeviceId,
+    /// The name that it joined with, which its keys and all statements about it carry.
     pub name: String,
+    /// What this device calls it instead. Nobody else sees it.
+    pub nickname: Option<String>,
     /// As the gateway says.
     pub added_at: Option<String>,
     pub added_by: Option<String>,
@@ -65,6 +68,13 @@ impl KnownDevices {
         self.listed.iter().find(|device| device.id == id)
     }
 
+    /// The names that devices in force joined with.
+    pub(super) fn names_in_force(&self) -> impl Iterator<Item = &str> {
+        let in_force = self.listed.iter();
+        let in_force = in_force.filter(|device| device.standing.is_in_force());
+        in_force.map(|device| device.name.as_str())
+    }
+
     /// The devices in force that `id` has added, or that those have added. They stay if it is
     /// revoked.
     pub fn added_by(&self, id: DeviceId) -> impl Iterator<Item = &ListedDevice> {
@@ -75,10 +85,15 @@ impl KnownDevices {
 }
 
 impl ListedDevice {
+    fn is_called(&self, name: &DeviceName) -> bool {
+        self.name == name.as_str() || self.nickname.as_deref() == Some(name.as_str())
+    }
+
     fn named(bundle: &DeviceBundle, standing: DeviceStanding) -> Self {
         Self {
             id: bundle.id(),
             name: bundle.name().as_str().to_owned(),
+            nickname: None,
             added_at: None,
             added_by: None,
             revoked_at: None,
@@ -168,10 +183,43 @@ impl Approver {
                 });
             }
         }
+        let nicknames = self.nicknames();
+        for device in &mut listed {
+            device.nickname = nicknames.get(&device.id.to_string()).cloned();
+        }
         Ok(KnownDevices {
             listed,
             bundles,
             trust,
+        })
+    }
+
+    /// Calls a device by another name, on this device only: the name that it joined with is signed,
+    /// and a gateway that could change it could pass one device off as another. That name brings
+    /// the first state back.
+    pub fn rename_device(
+        &self,
+        device: DeviceId,
+        known: &KnownDevices,
+        name: &DeviceName,
+    ) -> Result<()> {
+        let renamed = known.find(device).ok_or(ClientError::Choice(
+            "there is no such device; see: countersign devices",
+        ))?;
+        let mut others = known.listed.iter().filter(|other| other.id != device);
+        let taken = |other: &ListedDevice| other.standing.is_in_force() && other.is_called(name);
+        if others.any(taken) {
+            let problem = "another device has this name; choose one that tells them apart";
+            return Err(ClientError::Choice(problem));
+        }
+        let (id, is_own) = (device.to_string(), renamed.name == name.as_str());
+        self.update(|profile| {
+            profile.nicknames.remove(&id);
+            if !is_own {
+                let name = name.as_str().to_owned();
+                profile.nicknames.insert(id.clone(), name);
+            }
+            Ok(())
         })
     }
 

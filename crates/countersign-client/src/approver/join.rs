@@ -17,30 +17,36 @@ use crate::profile::{
 use crate::random::random;
 use crate::retry::{RetryPause, poll};
 use countersign_e2e::{
-    DeviceKeys, DeviceName, DeviceStatement, EndorsementRequest, EnforcerKeys, SignedStatement,
-    StatementChange,
+    DeviceKeys, DeviceLink, DeviceName, DeviceStatement, EndorsementRequest, EnforcerKeys,
+    SignedStatement, StatementChange,
 };
 use countersign_protocol::clock::Clock;
 use countersign_protocol::id::{ApproverId, EnforcerId, TenantId, TextId as _};
 
 const MARK: &str = "#/join/";
 const POLL_PAUSE: RetryPause = RetryPause::constant(Duration::from_secs(1));
-/// More than this many profiles of a name are not looked for.
+/// More than this many profiles or devices of a name are not looked for.
 const MAX_NUMBER: u32 = 99;
+/// A name has at most 64 characters.
+const MAX_NUMBERED_CHARS: usize = 60;
 
-/// An invitation of an administrator: a link, or only the code at its end.
+/// An invitation of an administrator, as a link or only the code at its end, or the link of a
+/// device.
 pub struct InvitationLink {
     code: SecretText,
     page: Option<String>,
+    device: Option<DeviceLink>,
 }
 
 impl InvitationLink {
     pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
+        let device = DeviceLink::parse(text)?;
         let (page, code) = match text.split_once(MARK) {
             Some((page, code)) => (Some(page.trim_end_matches('/')), code),
             None => (None, text),
         };
+        let code = device.as_ref().map_or(code, |link| link.code().as_str());
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         if code.len() < 16 || code.len() > 256 || !code.chars().all(plain) {
             return Err(ClientError::Invitation);
@@ -48,12 +54,18 @@ impl InvitationLink {
         Ok(Self {
             code: SecretText::new(code),
             page: page.filter(|page| !page.is_empty()).map(str::to_owned),
+            device,
         })
     }
 
     /// The address of the page. It is the gateway's, unless the page is hosted elsewhere.
     pub fn page(&self) -> Option<&str> {
         self.page.as_deref()
+    }
+
+    /// The link, if a device of the same approver has made it.
+    pub fn device(&self) -> Option<&DeviceLink> {
+        self.device.as_ref()
     }
 }
 
@@ -71,6 +83,7 @@ struct JoinCredential {
     role: String,
     bound_id: String,
     api_key: SecretText,
+    invitation: Option<String>,
 }
 
 /// Joins, and stores credential and keys in the profile. Unless `replace`, a role that the profile
@@ -120,7 +133,12 @@ pub async fn join(
                 }
                 profile.approver.replace(joined).is_some()
             })?;
-            let approver = Approver::open(&file, clock)?;
+            let mut approver = Approver::open(&file, clock)?;
+            // The profile is complete without it.
+            if approver.choose_free_name().await.unwrap_or(false) {
+                approver = Approver::open(&file, clock)?;
+            }
+            approver.invitation = credential.invitation;
             Ok(JoinOutcome::Approver(Box::new(approver)))
         }
         "enforcer" => {
@@ -177,6 +195,7 @@ async fn redeem(client: &GatewayClient, invitation: &InvitationLink) -> Result<J
             role: text("role").to_owned(),
             bound_id: text("boundId").to_owned(),
             api_key: SecretText::new(api_key),
+            invitation: answer["invitationId"].as_str().map(str::to_owned),
         }),
         _ => Err(ClientError::answer("a tenant and a credential")),
     }
@@ -204,6 +223,27 @@ impl Approver {
             }
             standing => Ok(standing.is_some()),
         }
+    }
+
+    /// Appends a number to this device's name if another device in force has that name. True if the
+    /// profile has changed. Nobody has seen the name yet.
+    async fn choose_free_name(&self) -> Result<bool> {
+        let devices = self.devices().await?;
+        let name = self.bundle.name().as_str();
+        let taken: Vec<_> = devices.names_in_force().collect();
+        if devices.find(self.device_id()).is_some() || !taken.contains(&name) {
+            return Ok(false);
+        }
+        let short: String = name.chars().take(MAX_NUMBERED_CHARS).collect();
+        let mut numbered = (2..=MAX_NUMBER).map(|number| format!("{short} {number}"));
+        let Some(free) = numbered.find(|name| !taken.contains(&name.as_str())) else {
+            return Ok(false);
+        };
+        self.update(|profile| {
+            profile.name.clone_from(&free);
+            Ok(())
+        })?;
+        Ok(true)
     }
 
     /// Brings this device into force, or returns the request for it. It can be called again at any

@@ -8,6 +8,7 @@ mod headline;
 mod headline_text;
 mod inbox;
 mod introductions;
+mod invite;
 mod join;
 mod notifications;
 mod open_failure;
@@ -22,6 +23,7 @@ pub use self::devices::{DeviceStanding, KnownDevices, ListedDevice};
 pub use self::headline::{agent_reason, headline};
 pub use self::inbox::{InboxRequest, StrangeDevice};
 pub use self::introductions::Introducer;
+pub use self::invite::DeviceOffer;
 pub use self::join::{EnrolmentProgress, InvitationLink, JoinOutcome, join};
 pub use self::notifications::{
     AddedWebhook, ListedNotification, NotificationList, TestedNotification,

@@ -39,6 +39,8 @@ pub struct Approver {
     /// When introductions were last read.
     pub(super) looked: Mutex<Option<Instant>>,
     file: ProfileFile,
+    /// The invitation by which this device has just joined.
+    pub(super) invitation: Option<String>,
 }
 
 pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -76,6 +78,7 @@ impl Approver {
             refused: Mutex::default(),
             looked: Mutex::default(),
             file: file.clone(),
+            invitation: None,
         })
     }
 
@@ -104,6 +107,10 @@ impl Approver {
     /// The enforcers that this device has authenticated.
     pub fn enforcers(&self) -> Vec<EnforcerRecord> {
         locked(&self.profile).enforcers.clone()
+    }
+
+    pub(super) fn nicknames(&self) -> BTreeMap<String, String> {
+        locked(&self.profile).nicknames.clone()
     }
 
     pub(super) fn enforcer(&self, id: &str) -> Option<EnforcerRecord> {

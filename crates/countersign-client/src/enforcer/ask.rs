@@ -1,6 +1,7 @@
 //! A request: encrypt it, submit it, wait, and judge the answer. Everything but an accepted
 //! approval is a denial with its cause.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -14,9 +15,9 @@ use crate::random::random;
 use crate::record::DecisionRecord;
 use crate::wire;
 use countersign_e2e::{
-    self as e2e, DenialCause, DeviceTrust, OutcomeEffect, OutcomeKey, OutcomeStatement, OwnRequest,
-    PlainArtifact, VerifiedApproval, VerifiedDecision, decision_digest, hide_repository,
-    name_devices, seal_artifact,
+    self as e2e, DenialCause, DeviceId, DeviceTrust, OutcomeEffect, OutcomeKey, OutcomeStatement,
+    OwnRequest, PlainArtifact, TrustedDevice, VerifiedApproval, VerifiedDecision, decision_digest,
+    hide_repository, name_devices, seal_artifact,
 };
 use countersign_protocol::id::{ApproverId, RequestId};
 use countersign_protocol::json::JsonNode;
@@ -40,9 +41,16 @@ pub struct PendingRequest<'e> {
     outcome_key: OutcomeKey,
     asked: Vec<String>,
     devices: Vec<DeviceTrust>,
+    /// Those that it was encrypted to.
+    recipients: BTreeSet<DeviceId>,
     envelope: String,
     submit_until: Instant,
     until: Instant,
+}
+
+fn recipients(devices: &[DeviceTrust]) -> BTreeSet<DeviceId> {
+    let in_force = devices.iter().flat_map(DeviceTrust::in_force);
+    in_force.map(TrustedDevice::id).collect()
 }
 
 impl Enforcer {
@@ -63,8 +71,25 @@ impl Enforcer {
         let devices = self.devices_of(&asked, false, submit_until).await?;
         let outcome_key = OutcomeKey::generate(&mut random)?;
         let artifact = self.artifact(request, &devices, &outcome_key, until)?;
+        let envelope = self.sealed(&artifact, &devices)?;
+        Ok(PendingRequest {
+            own: OwnRequest::of(&artifact, self.id.clone()),
+            artifact,
+            outcome_key,
+            asked,
+            recipients: recipients(&devices),
+            devices,
+            envelope,
+            submit_until,
+            until,
+            enforcer: self,
+        })
+    }
+
+    /// The submission of an artifact, encrypted to these devices.
+    fn sealed(&self, artifact: &PlainArtifact, devices: &[DeviceTrust]) -> Result<String> {
         let trusts: Vec<_> = devices.iter().collect();
-        let sealed = seal_artifact(&self.keys, &self.id, &artifact, &trusts, &mut random)?;
+        let sealed = seal_artifact(&self.keys, &self.id, artifact, &trusts, &mut random)?;
         let sealed: Value =
             serde_json::from_str(&sealed.to_text()?).map_err(ClientError::answer)?;
         let context = artifact.context(self.id.clone());
@@ -76,24 +101,13 @@ impl Enforcer {
         });
         // Without a token the gateway sends it to every paired approver. Those who are not pinned
         // here cannot read it.
-        if let [only] = devices.as_slice() {
+        if let [only] = devices {
             let record = self.approver(only.approver().as_str());
             let token = record.map(|record| &record.routing_token);
             body["metadata"] = json!({ "routingToken": token });
         }
         let (id, body) = (artifact.request_id(), body.to_string());
-        let envelope = self.access.envelope("artifact.submit", id, &body)?;
-        Ok(PendingRequest {
-            own: OwnRequest::of(&artifact, self.id.clone()),
-            artifact,
-            outcome_key,
-            asked,
-            devices,
-            envelope,
-            submit_until,
-            until,
-            enforcer: self,
-        })
+        self.access.envelope("artifact.submit", id, &body)
     }
 
     fn artifact(
@@ -171,7 +185,11 @@ impl PendingRequest<'_> {
             let next = Instant::now() + POLL_INTERVAL.min(left);
             match self.wait_once(left.min(LONG_POLL_TIMEOUT)).await {
                 Ok(Some(answer)) => return Box::pin(self.judge(&answer, still_holds)).await,
-                Ok(None) => interrupted = None,
+                Ok(None) => {
+                    interrupted = None;
+                    // The decision does not depend on it.
+                    let _ignored = self.seal_again().await;
+                }
                 // The time-out has passed; this is no failure of the gateway.
                 Err(ClientError::Slow { .. }) if Instant::now() >= self.until => {}
                 Err(error) if error.is_unavailable() => interrupted = Some(error),
@@ -197,6 +215,24 @@ impl PendingRequest<'_> {
         if message.msg_type != "artifact.accepted" || message.request_id != *self.request_id() {
             return Err(ClientError::answer("artifact.accepted for this request"));
         }
+        Ok(())
+    }
+
+    /// Encrypts the request again if a device was added since, so that it can be opened there too.
+    async fn seal_again(&mut self) -> Result<()> {
+        let deadline = Instant::now() + ACK_TIMEOUT;
+        let devices = self.enforcer.devices_of(&self.asked, false, deadline);
+        let devices = devices.await?;
+        let recipients = recipients(&devices);
+        if recipients.is_subset(&self.recipients) {
+            return Ok(());
+        }
+        let envelope = self.enforcer.sealed(&self.artifact, &devices)?;
+        let call = path(&["v1", "exchanges", self.request_id().as_str(), "ciphertext"]);
+        let call = GatewayCall::put(call, envelope);
+        let client = &self.enforcer.access.client;
+        client.expect(&call, &[204], deadline).await?;
+        self.recipients = recipients;
         Ok(())
     }
 

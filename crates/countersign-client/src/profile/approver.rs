@@ -38,6 +38,9 @@ pub struct ApproverProfile {
     /// By which device each was added, by their ids.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub added_by: BTreeMap<String, String>,
+    /// What this device calls others, by their ids.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub nicknames: BTreeMap<String, String>,
     /// Both keys, encrypted with a passphrase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sealed_keys: Option<SealedKeys>,
@@ -92,6 +95,7 @@ impl ApproverProfile {
             devices: Vec::new(),
             revoked: Vec::new(),
             added_by: BTreeMap::new(),
+            nicknames: BTreeMap::new(),
             sealed_keys: None,
             gateway,
             enforcers: Vec::new(),

@@ -21,6 +21,7 @@ mod endorsement;
 mod grants;
 mod hints;
 mod introduction;
+mod invitation;
 mod judging;
 mod outcome;
 mod pairing;

@@ -12,10 +12,10 @@ use super::vectors_sealed::{artifact, explain, prompt};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign_e2e::{
-    ArtifactHints, AuthenticOffer, DecisionContent, DecisionScope, DeviceBundle,
-    EndorsementRequest, EnforcerBundle, Fingerprint, GrantMatch, PairingAnswer, PairingLink,
-    PairingSecret, SignedStatement, VerifiedDecision, accept, answer_by_code, answer_by_link,
-    sign_decision,
+    ArtifactHints, AuthenticOffer, DecisionContent, DecisionScope, DeviceBundle, DeviceInvitation,
+    DeviceLink, EndorsementRequest, EnforcerBundle, Fingerprint, GrantMatch, PairingAnswer,
+    PairingLink, PairingSecret, SignedStatement, VerifiedDecision, accept, answer_by_code,
+    answer_by_link, sign_decision,
 };
 use countersign_protocol::decision::Verdict;
 use countersign_protocol::pairing::PairingCode;
@@ -232,6 +232,30 @@ fn endorsement(world: &World) -> Value {
     })
 }
 
+/// The phone invites the laptop.
+fn invitation(world: &World) -> Value {
+    let by = world.phone_bundle.id();
+    let at = now();
+    let asked = DeviceInvitation::new(&tenant(), &alice(), at, by).unwrap();
+    let signed = asked.sign(&world.phone).unwrap();
+    let link = DeviceLink::generate(nonce(), by, &mut known("device secret")).unwrap();
+    let listed = [world.phone_bundle.clone(), device("foreign").1];
+    let own = (&world.laptop, &world.laptop_bundle);
+    let answer = link.request(&tenant(), &alice(), own, now(), &listed);
+    let answer = answer.unwrap();
+    let received = link.receive(&answer.request, &answer.proof).unwrap();
+    assert_eq!(received.digits(), answer.digits);
+    json!({
+        "signable": signed.invitation().text(),
+        "signed": parsed(&signed.to_text()),
+        "link": link.expose("https://gateway.example.org").as_str(),
+        "request": answer.request,
+        "proofMessage": hex(format!("countersign new device v1{}", answer.request).as_bytes()),
+        "proof": answer.proof,
+        "digits": answer.digits.to_string(),
+    })
+}
+
 /// Bundles that must be refused.
 fn refusals(world: &World) -> Value {
     let text = world.phone_bundle.to_text().unwrap();
@@ -302,6 +326,7 @@ fn the_published_vectors_are_what_the_code_computes() {
         "statements": statements(&world),
         "endorsement": endorsement(&world),
         "introduction": introduction(&world),
+        "invitation": invitation(&world),
         "artifact": artifact(&world),
         "prompt": prompt(&world),
         "decisions": decisions(&world),

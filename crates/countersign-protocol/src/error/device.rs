@@ -27,6 +27,8 @@ pub enum DeviceError {
     NotPaired,
     #[error("an approver's devices may introduce at most {limit} times")]
     TooManyIntroductions { limit: usize },
+    #[error("an approver's devices may invite at most {limit} times in 10 minutes")]
+    TooManyInvitations { limit: usize },
     /// On the routes of signing keys.
     #[error("this signing key is a device's")]
     KeyOfDevice,
@@ -69,6 +71,9 @@ impl DeviceError {
                 .expecting("an enforcer that this approver is paired with"),
             Self::TooManyIntroductions { limit } => refusal(422, Code::TooLarge)
                 .expecting("fewer introductions: end pairings or revoke devices first")
+                .with("limit", *limit),
+            Self::TooManyInvitations { limit } => refusal(422, Code::TooLarge)
+                .expecting("fewer invitations: use one, or wait until they have expired")
                 .with("limit", *limit),
             Self::KeyOfDevice => refusal(409, Code::AlreadyExists)
                 .with("parameter", "signerKeyId")
