@@ -19,6 +19,7 @@ mod install;
 mod mcp;
 mod next_steps;
 pub mod output;
+mod policy;
 mod short_id;
 mod signals;
 pub mod terminal;

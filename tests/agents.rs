@@ -2,8 +2,11 @@
 //! processes.
 
 mod edits;
+mod found;
 mod inputs;
+mod parts;
 mod paths;
 mod policy;
+mod project;
 mod recorded;
 mod words;

@@ -18,6 +18,7 @@ use super::hook::{self, HookArgs};
 use super::install::{self, InstallArgs};
 use super::mcp::{self, McpArgs};
 use super::output::{print_list, remark};
+use super::policy::{self, PolicyArgs};
 use super::waiting::{self, WaitingArgs};
 
 #[derive(Subcommand)]
@@ -64,6 +65,12 @@ pub enum ClientCommand {
     /// List what was allowed beyond one request, forget it here, or end it as its approver.
     #[command(after_help = grants::EXAMPLES, args_conflicts_with_subcommands = true)]
     Grants(GrantsArgs),
+    /// Choose which calls of agents need no approval, and try a call.
+    ///
+    /// Without a command, shows the policy. It is a file beside the profile, and counts for all
+    /// agents of this user.
+    #[command(after_help = policy::EXAMPLES, args_conflicts_with_subcommands = true)]
+    Policy(PolicyArgs),
     /// Give an agent tools to ask with: an MCP server on standard input and output.
     ///
     /// The tools are `request_approval`, `check_approval` and `withdraw_approval`. When the input
@@ -112,6 +119,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<ExitAction> {
         ClientCommand::Unpair { options, id } => unpair(&options, &id).await,
         ClientCommand::Waiting(args) => waiting::run(args).await,
         ClientCommand::Grants(args) => grants::run(args).await,
+        ClientCommand::Policy(args) => policy::run(args).await,
         ClientCommand::Mcp(args) => mcp::run(args).await,
         ClientCommand::Install(args) => install::run(args).await,
         ClientCommand::Doctor(args) => doctor::run(args).await,

@@ -10,6 +10,14 @@ use super::inputs::{named, places};
 fn call(agent: Agent, tool: &str, input: &Value) -> HookEvent {
     let text = match agent {
         Agent::Copilot => json!({ "cwd": "/srv/project", "toolName": tool, "toolArgs": input }),
+        Agent::Opencode => json!({
+            "event": "tool.execute.before", "sessionID": "s", "callID": "c", "directory": "/srv/project",
+            "tool": tool, "args": input,
+        }),
+        Agent::Cursor => json!({
+            "hook_event_name": "preToolUse", "conversation_id": "c", "workspace_roots": ["/srv/project"],
+            "cwd": "/srv/project", "tool_name": tool, "tool_input": input,
+        }),
         Agent::Gemini => json!({
             "hook_event_name": "BeforeTool", "cwd": "/srv/project", "tool_name": tool, "tool_input": input,
         }),
@@ -38,7 +46,8 @@ pub fn judge(policy: &HookPolicy, agent: Agent, tool: &str, input: &Value) -> Is
         PolicyJudgement::Asked => Is::Asked,
         PolicyJudgement::AlwaysAsked => Is::AlwaysAsked,
         PolicyJudgement::Denied(reason) => {
-            assert!(reason.contains("Countersign's own files"), "{reason}");
+            let known = ["Countersign's own files", "read, not change"];
+            assert!(known.iter().any(|part| reason.contains(part)), "{reason}");
             Is::Denied
         }
     }
@@ -225,12 +234,17 @@ fn secrets_and_settings_of_hooks_are_asked_whatever_the_policy_says() {
     }
     // Nobody can tell what these touch.
     assert_eq!(bash(&everything, "cat a"), Is::Free);
-    for command in [
-        "cat ~/.config/countersign/default.toml",
-        "cat /home/dev/.config/countersign/default.toml | head",
-        "echo x > .claude/settings.json",
+    for (command, is) in [
+        ("cat ~/.config/countersign/default.toml", Is::Asked),
+        (
+            "cat /home/dev/.config/countersign/default.toml | head",
+            Is::Denied,
+        ),
+        ("echo x > .claude/settings.json", Is::AlwaysAsked),
+        ("echo x | tee .claude/settings.json", Is::AlwaysAsked),
+        ("echo x & cat .claude/settings.json", Is::Asked),
     ] {
-        assert_eq!(bash(&everything, command), Is::Asked, "{command}");
+        assert_eq!(bash(&everything, command), is, "{command}");
     }
     let many: Vec<_> = (0..600).map(|number| format!("/x/{number}")).collect();
     let many = json!({ "paths": many });
@@ -532,6 +546,8 @@ fn the_example_survives_known_escapes() {
                 &json!({ "file_path": text, "content": "" }),
             ),
             "read" => read(&policy, text),
+            // Judged under another policy.
+            "parts" => continue,
             _ => panic!("{line}"),
         };
         assert_ne!(judged, Is::Free, "{line}");

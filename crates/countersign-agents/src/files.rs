@@ -1,9 +1,8 @@
-//! Files that a call names, read without ever waiting for one: no pipe or device is opened.
+//! The files that a call names, and those of its policy.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::ErrorKind::{NotADirectory, NotFound};
-use std::io::{self, Read as _};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use countersign_client::profile::ProfileFile;
@@ -11,7 +10,8 @@ use countersign_client::profile::ProfileFile;
 use crate::agent::Agent;
 use crate::install::places::{repository_root, variable};
 use crate::places::{NamedPath, WorkDirectories, normal};
-use crate::policy::HookPolicy;
+use crate::plain_file::{bytes, open};
+use crate::policy::{HookPolicy, bound_digests};
 use crate::proposal::BaseFile;
 
 /// The largest file that a call may change, and the largest sum of its files.
@@ -95,6 +95,7 @@ pub fn policy(places: &WorkDirectories, own: &OwnPolicy) -> Result<HookPolicy, S
         }
     }
     policy.follow_links(self::real);
+    policy.compare_files(|| bound_digests(&places.project));
     Ok(policy)
 }
 
@@ -157,31 +158,6 @@ fn real(path: &Path) -> Option<PathBuf> {
         return None;
     }
     Some(normal(&real.join(rest)))
-}
-
-/// `None` if there is nothing there. Only an ordinary file is opened.
-fn open(path: &Path) -> io::Result<Option<File>> {
-    let mut options = OpenOptions::new();
-    options.read(true).custom_flags(nix::libc::O_NONBLOCK);
-    let file = match options.open(path) {
-        Ok(file) => file,
-        Err(error) if matches!(error.kind(), NotADirectory | NotFound) => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    if file.metadata()?.is_file() {
-        Ok(Some(file))
-    } else {
-        Err(io::Error::other("it is not a file"))
-    }
-}
-
-fn bytes(file: File, limit: u64) -> io::Result<Vec<u8>> {
-    let mut content = Vec::new();
-    file.take(limit + 1).read_to_end(&mut content)?;
-    if content.len() as u64 > limit {
-        return Err(io::Error::other(format!("it is larger than {limit} bytes")));
-    }
-    Ok(content)
 }
 
 /// With whether nobody else can write it.

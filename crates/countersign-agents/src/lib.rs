@@ -6,9 +6,9 @@
 //! | `agents` | one file per agent, which defines it as an [`AgentDefinition`] |
 //! | `agent` | the table of agents |
 //! | `event`, `members` | an agent's JSON as a [`HookEvent`]; a tool call as a [`ToolAction`] |
-//! | `names`, `places`, `commands`, `policy` | the files that a call names, and whether a person is asked |
+//! | `names`, `places`, `policy` | the files that a call names, and whether a person is asked |
 //! | `change`, `patch`, `proposal` | what an approver is shown |
-//! | `files`, `prepare` | reads the files of a call and its policy |
+//! | `files`, `plain_file`, `prepare` | reads the files of a call and its policy |
 //! | `question` | the questions that an agent asks its user, and their answers |
 //! | `answer` | the answer in the agent's own form |
 //! | `edit`, `install` | changes to the settings of agents, and our hook in them |
@@ -17,7 +17,6 @@ mod agent;
 mod agents;
 mod answer;
 mod change;
-mod commands;
 mod definition;
 pub mod edit;
 mod event;
@@ -27,6 +26,7 @@ mod members;
 mod names;
 mod patch;
 mod places;
+mod plain_file;
 mod policy;
 mod prepare;
 mod proposal;
@@ -43,7 +43,10 @@ pub use self::files::{OwnPolicy, own_policy, policy, work_directories};
 pub use self::install::places::repository_root;
 pub use self::install::shell::parse_duration;
 pub use self::places::{NamedPath, WorkDirectories, normal};
-pub use self::policy::{HookPolicy, PolicyJudgement};
-pub use self::prepare::{PreparedCall, PreparedRequest, prepare};
+pub use self::policy::{
+    FileDigests, FoundProject, HookPolicy, JudgedPart, PolicyJudgement, PolicyKind, bound_digests,
+    with_commands, with_preset,
+};
+pub use self::prepare::{ExplainedCall, PreparedCall, PreparedRequest, explain, prepare};
 pub use self::proposal::{BaseFile, ChangeProposal, MAX_PAYLOAD_BYTES};
 pub use self::question::QuestionAnswers;

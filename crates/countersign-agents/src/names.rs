@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use countersign_client::shell::plain_words;
+use countersign_client::shell::command_parts;
 use countersign_protocol::text::is_invisible;
 use serde_json::{Map, Value};
 
@@ -60,7 +60,10 @@ impl ToolCall {
                 command, directory, ..
             } => {
                 names.path(directory.as_deref().unwrap_or("."));
-                for word in plain_words(command).unwrap_or_default().iter().skip(1) {
+                let parts = command_parts(command).unwrap_or_default();
+                let files = parts.iter().flat_map(|part| &part.redirections);
+                names.found.extend(files.map(|it| it.file.clone()));
+                for word in parts.iter().flat_map(|part| part.words.iter().skip(1)) {
                     names.found.push(word.clone());
                     // `--file=PATH`, `-fPATH`
                     let value = word.split_once('=').map(|(_, value)| value.to_owned());

@@ -141,6 +141,11 @@ impl WorkDirectories {
         })
     }
 
+    /// Whether it is the agent's own directory, by a name that means nothing else.
+    pub fn is_own_directory(&self, path: &Path) -> bool {
+        path == Path::new(".") || (path.is_absolute() && path == self.directory)
+    }
+
     /// The project, unless secrets or Countersign's own files are in it.
     pub fn named_project(&self) -> Option<&str> {
         let project = self.project.to_str()?;
@@ -161,11 +166,13 @@ impl NamedPath {
         self.either(|path| places.is_own(path))
     }
 
-    /// Why a person has to be asked, regardless of the policy.
+    /// Why a person has to be asked, regardless of the policy. `edits` says whether the call writes
+    /// files that it names.
     pub fn always_asked(
         &self,
         places: &WorkDirectories,
         action: &ToolAction,
+        edits: bool,
     ) -> Option<&'static str> {
         let is_in = |table: &str| {
             self.either(|path| places.is_one_of(table.split_ascii_whitespace(), path))
@@ -173,7 +180,7 @@ impl NamedPath {
         let may_change = action.may_change_files();
         if self.either(|path| places.is_hook_setting(path)) {
             Some("it touches settings that decide whether agents ask")
-        } else if (may_change && is_in(RUN_LATER)) || (action.class() == "edit" && is_in(EDITED)) {
+        } else if (may_change && is_in(RUN_LATER)) || (edits && is_in(EDITED)) {
             Some(
                 "it touches a file that makes an agent, git, a shell or another tool run something later",
             )

@@ -7,7 +7,7 @@ use crate::agent::Agent;
 use crate::event::HookEvent;
 use crate::files::{self, OwnPolicy};
 use crate::places::WorkDirectories;
-use crate::policy::PolicyJudgement;
+use crate::policy::{HookPolicy, JudgedPart, PolicyJudgement};
 use crate::proposal::{BaseFile, ChangeProposal};
 
 pub enum PreparedCall {
@@ -25,6 +25,38 @@ pub struct PreparedRequest {
     bases: Vec<BaseFile>,
 }
 
+/// A call, judged by the policy that holds where its agent works.
+pub struct ExplainedCall {
+    pub judgement: PolicyJudgement,
+    pub parts: Vec<JudgedPart>,
+    pub places: WorkDirectories,
+    policy: HookPolicy,
+}
+
+const NO_CALL: &str = "this is not a tool call";
+
+/// An error is why the call is denied.
+pub fn explain(
+    agent: Agent,
+    event: &HookEvent,
+    file: &ProfileFile,
+    own_policy: &OwnPolicy,
+) -> Result<ExplainedCall, String> {
+    let call = event.call().ok_or(NO_CALL)?;
+    let directory = event.directory.as_deref().unwrap_or_default();
+    let places = files::work_directories(directory, file)?;
+    let policy = files::policy(&places, own_policy)?;
+    let names = call.named_paths();
+    let named = names.and_then(|names| files::named(&places, &names));
+    let (judgement, parts) = policy.explain(agent, call, &places, named.as_deref());
+    Ok(ExplainedCall {
+        judgement,
+        parts,
+        places,
+        policy,
+    })
+}
+
 /// An error is why the call is denied.
 pub fn prepare(
     agent: Agent,
@@ -33,13 +65,11 @@ pub fn prepare(
     own_policy: &OwnPolicy,
     every_call: bool,
 ) -> Result<PreparedCall, String> {
-    let call = event.call().ok_or("this is not a tool call")?;
+    let explained = explain(agent, event, file, own_policy)?;
+    let ExplainedCall { places, policy, .. } = explained;
+    let call = event.call().ok_or(NO_CALL)?;
     let directory = event.directory.as_deref().unwrap_or_default();
-    let places = files::work_directories(directory, file)?;
-    let policy = files::policy(&places, own_policy)?;
-    let names = call.named_paths();
-    let named = names.and_then(|names| files::named(&places, &names));
-    let may_be_granted = match policy.judge(agent, call, &places, named.as_deref()) {
+    let may_be_granted = match explained.judgement {
         PolicyJudgement::NotAsked if !every_call => return Ok(PreparedCall::NotAsked),
         PolicyJudgement::Denied(reason) => return Err(reason),
         PolicyJudgement::AlwaysAsked => false,

@@ -91,6 +91,10 @@ pub enum ClientError {
     Orders { path: PathBuf, problem: String },
     #[error("the grants that were given are not known, because {path} cannot be used: {problem}")]
     GivenGrants { path: PathBuf, problem: String },
+    #[error(
+        "the commands that were approved are not known, because {path} cannot be used: {problem}"
+    )]
+    ApprovedCommands { path: PathBuf, problem: String },
     #[error("this is not a saved decision: {0}")]
     Record(String),
     #[error(transparent)]

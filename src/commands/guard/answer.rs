@@ -150,6 +150,8 @@ async fn decide(
             if let Some(grant) = &kept {
                 enforcer.report_kept(&accepted, grant).await;
             }
+            // Only a proposal for a policy is lost without it.
+            let _unwritten = enforcer.remember_approved(&accepted.artifact);
             let subject = subject_of(&accepted.artifact);
             let kept = kept.map(|grant| describe(&grant, subject.as_ref()));
             AskReply::of_approval(id, &accepted, kept)

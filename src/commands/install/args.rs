@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use countersign::agent::Agent;
+use countersign::agent::{Agent, PolicyKind};
 
 use crate::commands::complete;
 use crate::commands::guard::GuardAddress;
@@ -26,6 +26,9 @@ pub struct InstallArgs {
     /// Ask about every call, even those that the policy allows.
     #[arg(long, conflicts_with = "remove")]
     pub every_call: bool,
+    /// Also write this policy: project, careful or read-only. See `countersign policy`.
+    #[arg(long, value_name = "KIND", conflicts_with_all = ["remove", "guard", "guard_for"])]
+    pub policy: Option<PolicyKind>,
     /// Remove the hook.
     #[arg(long)]
     pub remove: bool,

@@ -15,14 +15,17 @@ use countersign::agent::install::hooks::InstallRequest;
 use countersign::agent::install::places::{InstallPlaces, InstallScope, variable};
 use countersign::agent::install::shell::{HookInvocation, TimeoutCommand};
 use countersign::client::ClientError;
+use countersign::client::profile::ProfileFile;
 use countersign::client::visible_lines;
 
 pub use self::args::InstallArgs;
 use self::guard::GuardSetup;
 use self::show::InstallPlan;
+pub use self::show::show_change;
 use self::warnings::warnings;
 use super::exit_action::{ExitAction, FAILURE, MALFORMED, USAGE};
 use super::output::remark;
+use super::policy;
 use super::terminal::confirm;
 
 pub const EXAMPLES: &str = "\
@@ -100,10 +103,17 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<ExitAction> {
     for change in &hook_changes {
         change.write()?;
     }
+    if let Some(kind) = args.policy.filter(|_| !args.remove) {
+        policy::init_for(&profile_file(args)?, kind)?;
+    }
     if args.json {
         plan.report(args, true)?;
     } else {
         remark(&done(args));
+        // The guard has a policy of its own.
+        if !args.remove && args.policy.is_none() && request.hook.guard.is_none() {
+            policy::offer(&profile_file(args)?, !args.yes).await?;
+        }
         if let Some(setup) = &setup {
             remark(&setup.next_steps());
         }
@@ -139,6 +149,12 @@ fn request(args: &InstallArgs, program: PathBuf, setup: Option<&GuardSetup>) -> 
         },
         remove: args.remove,
     }
+}
+
+fn profile_file(args: &InstallArgs) -> anyhow::Result<ProfileFile> {
+    let name = args.profile.clone();
+    let name = name.or_else(|| std::env::var("COUNTERSIGN_PROFILE").ok());
+    Ok(ProfileFile::named(name.as_deref().unwrap_or("default"))?)
 }
 
 /// Asks the person, where there is one.

@@ -35,17 +35,8 @@ impl InstallPlan {
     }
 
     pub fn show(&self, args: &InstallArgs) -> anyhow::Result<()> {
-        let colour = output_has_colour();
         for change in &self.changes {
-            print_line(&format!("{} {}", action(change), change.path.display()))?;
-            for line in diff(change).lines() {
-                let shown = visible_lines(line);
-                print_line(&match line.as_bytes().first() {
-                    Some(b'+') => paint(colour, Colour::Green, &shown),
-                    Some(b'-') => paint(colour, Colour::Red, &shown),
-                    _ => shown,
-                })?;
-            }
+            show_change(change)?;
         }
         for command in &self.commands {
             print_line(&format!("run {}", visible(command)))?;
@@ -64,6 +55,21 @@ impl InstallPlan {
         }
         Ok(())
     }
+}
+
+/// The file, and every line that would be other.
+pub fn show_change(change: &FileChange) -> anyhow::Result<()> {
+    let colour = output_has_colour();
+    print_line(&format!("{} {}", action(change), change.path.display()))?;
+    for line in diff(change).lines() {
+        let shown = visible_lines(line);
+        print_line(&match line.as_bytes().first() {
+            Some(b'+') => paint(colour, Colour::Green, &shown),
+            Some(b'-') => paint(colour, Colour::Red, &shown),
+            _ => shown,
+        })?;
+    }
+    Ok(())
 }
 
 fn action(change: &FileChange) -> &'static str {

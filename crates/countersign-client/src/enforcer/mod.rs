@@ -1,6 +1,7 @@
 //! The enforcer: it sends requests, and accepts only decisions that a pinned device signed.
 
 mod approval_request;
+mod approved;
 mod ask;
 mod devices;
 mod grants;
@@ -11,6 +12,7 @@ mod role;
 pub(crate) mod sessions;
 
 pub use self::approval_request::{AcceptedApproval, ApprovalDenial, ApprovalRequest};
+pub use self::approved::{ApprovedCommand, approved_commands};
 pub use self::ask::PendingRequest;
 pub use self::devices::NamedDevice;
 pub use self::grants::{GrantSubject, KeptGrant, UsedGrant};

@@ -2,11 +2,13 @@
 //! never cover a command that does something else.
 
 mod options;
+mod parts;
 mod pattern;
 mod words;
 pub mod wrappers;
 
 pub use self::options::chooses_something;
+pub use self::parts::{CommandPart, FileRedirection, command_parts};
 pub use self::pattern::{PatternProblem, fits, may_be_free, pattern_problem};
 pub use self::words::{plain_words, shell_words};
 

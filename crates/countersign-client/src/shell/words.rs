@@ -24,14 +24,7 @@ pub fn shell_words(command: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut left = command.trim_matches(' ');
     while !left.is_empty() {
-        let (word, after) = if let quote @ ('\'' | '"') = left.chars().next()? {
-            let (word, after) = left[1..].split_once(quote)?;
-            (word.chars().all(|c| is_quotable(c, quote))).then_some((word, after))?
-        } else {
-            let end = left.find(' ').unwrap_or(left.len());
-            let (word, after) = left.split_at(end);
-            (is_bare(word)).then_some((word, after))?
-        };
+        let (word, after) = next_word(left)?;
         // A quote that ends within a word leaves what the shell makes of the whole to the shell.
         if !after.is_empty() && !after.starts_with(' ') {
             return None;
@@ -44,6 +37,18 @@ pub fn shell_words(command: &str) -> Option<Vec<String>> {
         left = after.trim_start_matches(' ');
     }
     (!words.is_empty()).then_some(words)
+}
+
+/// The word at the beginning, without its quotes, and the text behind it.
+pub(super) fn next_word(text: &str) -> Option<(&str, &str)> {
+    if let quote @ ('\'' | '"') = text.chars().next()? {
+        let (word, after) = text[1..].split_once(quote)?;
+        (word.chars().all(|c| is_quotable(c, quote))).then_some((word, after))
+    } else {
+        let end = text.find(' ').unwrap_or(text.len());
+        let (word, after) = text.split_at(end);
+        (is_bare(word)).then_some((word, after))
+    }
 }
 
 fn is_program(word: &str) -> bool {

@@ -1,5 +1,7 @@
 //! Commands that a policy lets pass: `git status`, `cargo test …`, `git diff [--stat] …`.
 
+use std::fmt;
+
 use countersign_client::shell::{chooses_something, plain_words};
 
 /// Stands for further words at the end of a rule.
@@ -20,6 +22,20 @@ pub(super) struct CommandRule {
 pub(super) enum RuleCoverage {
     Whole,
     Beginning,
+}
+
+impl fmt::Display for CommandRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.words.join(" "))?;
+        for option in &self.options {
+            write!(f, " [{option}]")?;
+        }
+        if self.has_more {
+            f.write_str(" …")
+        } else {
+            Ok(())
+        }
+    }
 }
 
 impl CommandRule {
@@ -52,6 +68,21 @@ impl CommandRule {
             options,
             has_more,
         })
+    }
+
+    /// The entry that is this command, word for word. `None` if no entry can be.
+    pub fn entry_for(words: &[String]) -> Option<String> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,@+=".contains(c);
+        let written = |word: &String| {
+            if word.chars().all(is_plain) && !word.is_empty() && !word.starts_with('=') {
+                word.clone()
+            } else {
+                format!("'{word}'")
+            }
+        };
+        let entry = words.iter().map(written).collect::<Vec<_>>().join(" ");
+        let rule = Self::parse(&entry).ok()?;
+        (rule.coverage(words) == Some(RuleCoverage::Whole)).then_some(entry)
     }
 
     pub fn coverage(&self, words: &[String]) -> Option<RuleCoverage> {
