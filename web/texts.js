@@ -119,7 +119,7 @@ export const texts = {
 		done: "This device is ready",
 		confirmTitle: "Confirm on your other device",
 		confirmLead:
-			"It shows this device now. Confirm there if the name and digits match.",
+			"It now shows this device. Confirm there if the name and digits match.",
 		digits: "Digits",
 	},
 
@@ -182,7 +182,7 @@ export const texts = {
 		more: "There are more requests. They’ll appear as you decide.",
 		ended: "Just ended",
 		earlier: (/** @type {number} */ n, /** @type {string[]} */ names) =>
-			`${count(n, "request was", "requests were")} asked before this device joined.${
+			`${count(n, "request was", "requests were")} sent before this device was added.${
 				names.length > 0
 					? ` Decide ${n === 1 ? "it" : "them"} on ${names.join(" or ")}.`
 					: ""
@@ -301,14 +301,14 @@ export const texts = {
 				"Sent. The agent’s machine confirms it when the agent makes its next call.",
 			delivered: "Confirmed by the agent’s machine.",
 			forged:
-				"The gateway says that it was delivered, but the agent’s machine hasn’t confirmed it. Someone may be interfering: tell your gateway’s operator.",
+				"The gateway says it was delivered, but the agent’s machine hasn’t confirmed it. Someone may be interfering: tell your gateway’s operator.",
 			rejected: "The agent’s machine refused it.",
-			error: "The agent’s machine could not do it.",
-			expired: "It expired before the agent’s machine asked for it.",
+			error: "The agent’s machine couldn’t do it.",
+			expired: "It expired before the agent’s machine picked it up.",
 		},
 		pause: {
 			title: "Pause this agent",
-			hint: "While an agent is paused, everything it would have to ask you about is denied at once, and no permission is used.",
+			hint: "While an agent is paused, anything it would ask you about is denied right away, and its permissions don’t apply.",
 			until: (/** @type {string} */ time) =>
 				`Paused from this device until ${time}.`,
 			lasting: "For how long",
@@ -323,14 +323,14 @@ export const texts = {
 		},
 		permissions: {
 			title: "Permissions",
-			none: "No permission given on this device is in force.",
+			none: "No permission given on this device is active.",
 			given: "Given with",
-			until: (/** @type {string} */ time) => `Until ${time}.`,
+			until: (/** @type {string} */ time) => `Valid until ${time}.`,
 			session: (/** @type {string} */ time) =>
-				`Until the session ends, at most until ${time}.`,
+				`Valid until the session ends, at most until ${time}.`,
 			unused: "Not used yet, as far as the agent’s machine has reported.",
 			used: (/** @type {number} */ n) =>
-				`Used ${count(n, "time", "times")}, as the agent’s machine reports`,
+				`Used ${count(n, "time", "times")} according to the agent’s machine`,
 			last: "last",
 			end: "End",
 			ending: "You’ve ended this. The agent’s machine hasn’t confirmed it yet.",
@@ -410,14 +410,14 @@ export const texts = {
 		qrLabel: "QR code with the link for the new device",
 		offerLink: "Link for the new device",
 		offerWaiting: "Waiting for the new device…",
-		otherWay: "The new device shows a link itself",
+		otherWay: "The new device already shows a link",
 		otherWayLead:
-			"Do this if you joined there with an invitation, or signed in.",
+			"Use this if you joined there with an invitation or signed in.",
 		signInLead:
 			"Sign in on the new device. It then shows a QR code and a link.",
 		digits: "Digits",
 		compareDigits:
-			"Its screen must show the same name and digits. After this it can decide for you.",
+			"Its screen must show the same name and digits. Once added, it can decide for you.",
 		rename: "Rename",
 		renameTitle: (/** @type {string} */ name) => `Rename ${name}`,
 		renameText:

@@ -7,7 +7,7 @@ import { problemTexts } from "./de-problems.js";
 import { requestTexts } from "./de-requests.js";
 import { signInTexts } from "./de-signin.js";
 
-const { count } = counting("de");
+const { count, digits } = counting("de");
 
 /** @type {import('../texts.js').Translation} */
 export const texts = {
@@ -184,9 +184,7 @@ export const texts = {
 		ended: "Gerade beendet",
 		earlier: (n, names) =>
 			`${count(n, "Anfrage kam", "Anfragen kamen")}, bevor dieses Gerät dabei war.${
-				names.length > 0
-					? ` Entscheide ${n === 1 ? "sie" : "darüber"} auf ${names.join(" oder ")}.`
-					: ""
+				names.length > 0 ? ` Entscheide sie auf ${names.join(" oder ")}.` : ""
 			}`,
 		left: (who, state) => `${state}: eine Anfrage von ${who}`,
 		arrived: (who, kind) => `Neue Anfrage: ${kind} von ${who}`,
@@ -294,6 +292,46 @@ export const texts = {
 			error: "Der Agent konnte sie nicht verwenden.",
 			expired: "Sie ist abgelaufen, bevor der Agent sie abgeholt hat.",
 		},
+		orders: {
+			queued:
+				"Gesendet. Der Rechner des Agenten bestätigt es beim nächsten Aufruf des Agenten.",
+			delivered: "Vom Rechner des Agenten bestätigt.",
+			forged:
+				"Das Gateway sagt, dass es zugestellt wurde, aber der Rechner des Agenten hat es nicht bestätigt. Vielleicht greift jemand ein: Melde es dem Betreiber des Gateways.",
+			rejected: "Der Rechner des Agenten hat es abgelehnt.",
+			error: "Der Rechner des Agenten konnte es nicht ausführen.",
+			expired:
+				"Es ist abgelaufen, bevor der Rechner des Agenten es abgeholt hat.",
+		},
+		pause: {
+			title: "Diesen Agenten pausieren",
+			hint: "Während ein Agent pausiert, wird alles, wonach er dich fragen würde, sofort abgelehnt, und seine Erlaubnisse gelten nicht.",
+			until: (time) => `Von diesem Gerät aus pausiert bis ${time}.`,
+			lasting: "Wie lange",
+			lasts: [
+				[900, "15 Minuten"],
+				[3600, "1 Stunde"],
+				[28800, "8 Stunden"],
+				[86400, "24 Stunden"],
+			],
+			action: "Pausieren",
+			resume: "Fortsetzen",
+		},
+		permissions: {
+			title: "Erlaubnisse",
+			none: "Keine Erlaubnis von diesem Gerät ist aktiv.",
+			given: "Erteilt mit",
+			until: (time) => `Gültig bis ${time}.`,
+			session: (time) =>
+				`Gültig, bis die Sitzung endet, höchstens bis ${time}.`,
+			unused:
+				"Noch nicht verwendet, soweit der Rechner des Agenten gemeldet hat.",
+			used: (n) => `Laut dem Rechner des Agenten ${digits(n)}-mal verwendet`,
+			last: "zuletzt",
+			end: "Beenden",
+			ending:
+				"Du hast sie beendet. Der Rechner des Agenten hat das noch nicht bestätigt.",
+		},
 		unpair: "Entkoppeln",
 		unpairTitle: (who) => `${who} entkoppeln?`,
 		unpairText:
@@ -332,6 +370,7 @@ export const texts = {
 		decision: "Entscheidung",
 		device: "Gerät",
 		noMatch: "Keine passenden Entscheidungen.",
+		olderUses: "Ältere Verwendungen sind nicht aufgeführt.",
 	},
 
 	devices: {
@@ -368,9 +407,9 @@ export const texts = {
 		qrLabel: "QR-Code mit dem Link für das neue Gerät",
 		offerLink: "Link für das neue Gerät",
 		offerWaiting: "Warten auf das neue Gerät…",
-		otherWay: "Das neue Gerät zeigt selbst einen Link",
+		otherWay: "Das neue Gerät zeigt schon einen Link",
 		otherWayLead:
-			"So geht es, wenn du dort mit einer Einladung beigetreten bist oder dich angemeldet hast.",
+			"Für den Fall, dass du dort mit einer Einladung beigetreten bist oder dich angemeldet hast.",
 		signInLead:
 			"Melde dich auf dem neuen Gerät an. Es zeigt dann einen QR-Code und einen Link.",
 		digits: "Ziffern",

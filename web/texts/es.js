@@ -179,7 +179,7 @@ export const texts = {
 		more: "Hay más solicitudes. Aparecerán a medida que decidas.",
 		ended: "Recién terminadas",
 		earlier: (n, names) =>
-			`${count(n, "petición llegó", "peticiones llegaron")} antes de añadir este dispositivo.${
+			`${count(n, "solicitud llegó", "solicitudes llegaron")} antes de añadir este dispositivo.${
 				names.length > 0
 					? ` ${n === 1 ? "Decídela" : "Decídelas"} en ${names.join(" o ")}.`
 					: ""
@@ -291,6 +291,45 @@ export const texts = {
 			error: "El agente no ha podido usarlo.",
 			expired: "Ha caducado antes de que el agente lo recogiera.",
 		},
+		orders: {
+			queued:
+				"Enviado. El equipo del agente lo confirma en la próxima llamada del agente.",
+			delivered: "Confirmado por el equipo del agente.",
+			forged:
+				"La pasarela dice que se ha entregado, pero el equipo del agente no lo ha confirmado. Puede que alguien esté interfiriendo: avisa a quien administra tu pasarela.",
+			rejected: "El equipo del agente lo ha rechazado.",
+			error: "El equipo del agente no ha podido hacerlo.",
+			expired: "Ha caducado antes de que el equipo del agente lo recogiera.",
+		},
+		pause: {
+			title: "Pausar este agente",
+			hint: "Mientras un agente está en pausa, todo lo que te preguntaría se deniega al momento y sus permisos no se aplican.",
+			until: (time) => `En pausa desde este dispositivo hasta ${time}.`,
+			lasting: "Cuánto tiempo",
+			lasts: [
+				[900, "15 minutos"],
+				[3600, "1 hora"],
+				[28800, "8 horas"],
+				[86400, "24 horas"],
+			],
+			action: "Pausar",
+			resume: "Reanudar",
+		},
+		permissions: {
+			title: "Permisos",
+			none: "Ningún permiso dado en este dispositivo está activo.",
+			given: "Dado con",
+			until: (time) => `Válido hasta ${time}.`,
+			session: (time) =>
+				`Válido hasta que termine la sesión, como máximo hasta ${time}.`,
+			unused:
+				"Aún no se ha usado, según lo que ha comunicado el equipo del agente.",
+			used: (n) =>
+				`Usado ${count(n, "vez", "veces")} según el equipo del agente`,
+			last: "la última",
+			end: "Terminar",
+			ending: "Lo has terminado. El equipo del agente aún no lo ha confirmado.",
+		},
 		unpair: "Desvincular",
 		unpairTitle: (who) => `¿Desvincular ${who}?`,
 		unpairText:
@@ -329,6 +368,7 @@ export const texts = {
 		decision: "Decisión",
 		device: "Dispositivo",
 		noMatch: "No hay decisiones que coincidan.",
+		olderUses: "Los usos anteriores no se muestran.",
 	},
 
 	devices: {
@@ -365,7 +405,7 @@ export const texts = {
 		qrLabel: "Código QR con el enlace para el dispositivo nuevo",
 		offerLink: "Enlace para el dispositivo nuevo",
 		offerWaiting: "Esperando al dispositivo nuevo…",
-		otherWay: "El dispositivo nuevo muestra un enlace",
+		otherWay: "El dispositivo nuevo ya muestra un enlace",
 		otherWayLead:
 			"Hazlo así si te uniste allí con una invitación o iniciaste sesión.",
 		signInLead:
