@@ -152,7 +152,7 @@ async fn what_ends_meanwhile_is_not_decided() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_requests_of_an_agent_are_rejected_with_one_reason() {
+async fn all_requests_of_an_agent_are_rejected_with_one_reason_and_it_is_paused() {
     let (stage, bot, mut page) = BrowserStage::paired().await;
     let other = stage.bot("other").await;
     other.pair(&page).await;
@@ -177,8 +177,16 @@ async fn all_requests_of_an_agent_are_rejected_with_one_reason() {
     page.may_lose_gateway();
     page.open("#/agents/other").await;
     page.press("Reject all its requests…").await;
+    page.press("Also pause this agent for an hour").await;
     page.press("Reject 1 request").await;
     page.sees("1 request was rejected").await;
     kept.end().await.expect(77);
+    page.sees("Paused from this device until").await;
+    let denied = other.run(&["run", "--", "echo", "again"]).await.expect(77);
+    assert!(
+        denied.err.contains("paused by alice until 20"),
+        "{}",
+        denied.err
+    );
     page.close().await;
 }

@@ -71,7 +71,6 @@ export const inboxTexts = {
 		label: "Der Agent sagt",
 		hint: "Worte des Agenten. Nichts prüft sie.",
 	},
-	questions: { several: "mehrere Antworten", one: "eine Antwort" },
 	tasks: { done: "Erledigt", open: "Offen" },
 	inboxRow: {
 		session: (end) => `Sitzung …${end}`,

@@ -71,7 +71,6 @@ export const inboxTexts = {
 		label: "El agente dice",
 		hint: "Son palabras del agente. Nada las comprueba.",
 	},
-	questions: { several: "varias respuestas", one: "una respuesta" },
 	tasks: { done: "Hecho", open: "Pendiente" },
 	inboxRow: {
 		session: (end) => `sesión …${end}`,

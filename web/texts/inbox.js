@@ -68,7 +68,6 @@ export const inboxTexts = {
 		label: "The agent says",
 		hint: "The agent’s own words. Nothing checks them.",
 	},
-	questions: { several: "several answers", one: "one answer" },
 	tasks: { done: "Done", open: "To do" },
 	inboxRow: {
 		session: (/** @type {string} */ end) => `session …${end}`,
