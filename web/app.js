@@ -328,7 +328,8 @@ function loadAll() {
 		import("./views/rejectall.js"),
 		import("./views/patch.js"),
 		import("./views/plan.js"),
-		import("./views/questions.js"),
+		import("./views/question.js"),
+		import("./views/longer.js"),
 		import("./core/syntax.js"),
 	]);
 }

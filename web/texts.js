@@ -1,6 +1,7 @@
 // Every text that a person reads, with those in `texts/`, in English. `texts/language.js` puts another
 // language in their place.
 
+import { agentTexts } from "./texts/agents.js";
 import { count } from "./texts/count.js";
 import { inboxTexts } from "./texts/inbox.js";
 import { translate } from "./texts/language.js";
@@ -119,7 +120,7 @@ export const texts = {
 		done: "This device is ready",
 		confirmTitle: "Confirm on your other device",
 		confirmLead:
-			"It shows this device now. Confirm there if the name and digits match.",
+			"It now shows this device. Confirm there if the name and digits match.",
 		digits: "Digits",
 	},
 
@@ -182,7 +183,7 @@ export const texts = {
 		more: "There are more requests. They’ll appear as you decide.",
 		ended: "Just ended",
 		earlier: (/** @type {number} */ n, /** @type {string[]} */ names) =>
-			`${count(n, "request was", "requests were")} asked before this device joined.${
+			`${count(n, "request was", "requests were")} sent before this device was added.${
 				names.length > 0
 					? ` Decide ${n === 1 ? "it" : "them"} on ${names.join(" or ")}.`
 					: ""
@@ -246,106 +247,7 @@ export const texts = {
 	...requestTexts,
 	signIn: signInTexts,
 	problems: problemTexts,
-
-	agents: {
-		title: "Agents",
-		pair: "Pair an agent",
-		online: "Online",
-		offline: "Offline",
-		unknown: "Not seen yet",
-		seen: "Last seen",
-		empty: {
-			title: "No agents paired yet",
-			text: "Run `countersign pair` on the agent’s machine, then open its link here or scan its QR code.",
-			action: "Pair an agent",
-		},
-		sessions: "Sessions",
-		noSessions:
-			"No sessions yet. A session appears here with its first request.",
-		snapshots: "Snapshots",
-		since: "Since",
-		updated: "Updated",
-		ended: "Ended",
-		paired: "Paired",
-		introducedBy: "Introduced by",
-		host: "Host",
-		workspace: "Workspace",
-		repo: "Repository",
-		id: "ID",
-		how: "Connection",
-		transports: {
-			websocket: "WebSocket",
-			sse: "event stream",
-			poll: "polling",
-		},
-		reported: "Reported by the agent through the gateway, and not verified.",
-		prompt: "Message this agent",
-		promptField: "Message",
-		promptHint:
-			"Only this agent can read it. It gets the message at its next step and decides what to do with it.",
-		promptSession: "Session",
-		anySession: "Any session",
-		send: "Send",
-		sending: "Sending…",
-		promptReason: (/** @type {string} */ reason) =>
-			` Reason (unverified): ${reason}`,
-		promptStates: {
-			queued: "Sent. The agent hasn’t picked it up yet.",
-			delivered: "Delivered to the agent.",
-			rejected: "The agent didn’t accept it.",
-			error: "The agent couldn’t use it.",
-			expired: "It expired before the agent picked it up.",
-		},
-		orders: {
-			queued:
-				"Sent. The agent’s machine confirms it when the agent makes its next call.",
-			delivered: "Confirmed by the agent’s machine.",
-			forged:
-				"The gateway says that it was delivered, but the agent’s machine hasn’t confirmed it. Someone may be interfering: tell your gateway’s operator.",
-			rejected: "The agent’s machine refused it.",
-			error: "The agent’s machine could not do it.",
-			expired: "It expired before the agent’s machine asked for it.",
-		},
-		pause: {
-			title: "Pause this agent",
-			hint: "While an agent is paused, everything it would have to ask you about is denied at once, and no permission is used.",
-			until: (/** @type {string} */ time) =>
-				`Paused from this device until ${time}.`,
-			lasting: "For how long",
-			lasts: [
-				[900, "15 minutes"],
-				[3600, "1 hour"],
-				[28800, "8 hours"],
-				[86400, "24 hours"],
-			],
-			action: "Pause",
-			resume: "Resume",
-		},
-		permissions: {
-			title: "Permissions",
-			none: "No permission given on this device is in force.",
-			given: "Given with",
-			until: (/** @type {string} */ time) => `Until ${time}.`,
-			session: (/** @type {string} */ time) =>
-				`Until the session ends, at most until ${time}.`,
-			unused: "Not used yet, as far as the agent’s machine has reported.",
-			used: (/** @type {number} */ n) =>
-				`Used ${count(n, "time", "times")}, as the agent’s machine reports`,
-			last: "last",
-			end: "End",
-			ending: "You’ve ended this. The agent’s machine hasn’t confirmed it yet.",
-		},
-		unpair: "Unpair",
-		unpairTitle: (/** @type {string} */ who) => `Unpair ${who}?`,
-		unpairText:
-			"You’ll no longer be able to open or approve its requests on this device. You can pair it again at any time.",
-		unpaired: (/** @type {string} */ who) => `${who} is no longer paired`,
-		gone: {
-			title: "This agent isn’t paired",
-			text: "It may have been unpaired on this device.",
-			action: "All agents",
-		},
-	},
+	agents: agentTexts,
 
 	history: {
 		title: "History",
@@ -410,14 +312,14 @@ export const texts = {
 		qrLabel: "QR code with the link for the new device",
 		offerLink: "Link for the new device",
 		offerWaiting: "Waiting for the new device…",
-		otherWay: "The new device shows a link itself",
+		otherWay: "The new device already shows a link",
 		otherWayLead:
-			"Do this if you joined there with an invitation, or signed in.",
+			"Use this if you joined there with an invitation or signed in.",
 		signInLead:
 			"Sign in on the new device. It then shows a QR code and a link.",
 		digits: "Digits",
 		compareDigits:
-			"Its screen must show the same name and digits. After this it can decide for you.",
+			"Its screen must show the same name and digits. Once added, it can decide for you.",
 		rename: "Rename",
 		renameTitle: (/** @type {string} */ name) => `Rename ${name}`,
 		renameText:

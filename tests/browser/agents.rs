@@ -80,7 +80,7 @@ async fn a_permission_for_a_project_is_given_seen_and_ended() {
     let first = edit("a.txt");
     page.open_request("a.txt").await;
     page.press("Approve for longer…").await;
-    page.sees("Permits, without asking you again: All edits of")
+    page.sees("Permits, without asking you again: All edits to")
         .await;
     page.press("Edits in this project, this session").await;
     let real = std::fs::canonicalize(&project).unwrap();
@@ -101,13 +101,13 @@ async fn a_permission_for_a_project_is_given_seen_and_ended() {
     page.open("#/agents").await;
     page.choose("build machine").await;
     page.sees(&inside).await;
-    page.sees("Used 2 times, as the agent’s machine reports")
+    page.sees("Used 2 times according to the agent’s machine")
         .await;
     page.press("End").await;
     page.sees("Sent. The agent’s machine confirms it when the agent makes its next call.")
         .await;
     let asked = edit("d.txt");
-    page.sees("No permission given on this device is in force.")
+    page.sees("No permission given on this device is active.")
         .await;
     page.open_request("d.txt").await;
     page.approve().await;

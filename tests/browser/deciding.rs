@@ -104,7 +104,7 @@ async fn an_approval_for_longer_is_used_without_asking_again() {
     }
     // Each use is in the history.
     page.open("#/history").await;
-    page.sees("Used 2 times, as the agent’s machine reports, last just now")
+    page.sees("Used 2 times according to the agent’s machine, last just now")
         .await;
     page.close().await;
 }

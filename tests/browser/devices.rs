@@ -126,7 +126,7 @@ async fn a_device_adds_a_device_by_a_link() {
 
     // Both decide. The new one has what was asked before in one line.
     second
-        .sees("1 request was asked before this device joined. Decide it on phone.")
+        .sees("1 request was sent before this device was added. Decide it on phone.")
         .await;
     let both = bot.begin(&["run", "--", "echo", "both"]);
     second.open_request("echo both").await;
@@ -183,7 +183,7 @@ async fn a_camera_reads_the_code_in_a_browser_without_a_detector() {
     page.join_first(&invitation, "phone").await;
     page.run("delete window.BarcodeDetector").await;
     page.open("#/device").await;
-    page.sees("The new device shows a link itself").await;
+    page.sees("The new device already shows a link").await;
     page.run("document.querySelector('details').open = true")
         .await;
     page.press("Scan a QR code").await;

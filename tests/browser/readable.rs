@@ -62,13 +62,13 @@ fn payloads() -> Vec<(&'static str, &'static str, Value)> {
             json!({ "step": 3 }),
         ),
         (
-            "command",
+            "checkpoint",
             "Ask you: Which database?",
             json!({
-                "kind": "tool", "agent": "claude", "tool": "AskUserQuestion",
-                "input": { "questions": [{ "question": "Which database?", "header": "Database", "multiSelect": false, "options": [
+                "kind": "question", "agent": "claude", "tool": "AskUserQuestion",
+                "questions": [{ "question": "Which database?", "header": "Database", "multiSelect": false, "options": [
                     { "label": "PostgreSQL", "description": "In use already" }, { "label": "SQLite" },
-                ] }] },
+                ] }],
             }),
         ),
     ]
@@ -197,7 +197,7 @@ async fn each_kind_is_shown_complete_with_the_agents_words_apart() {
     page.sees("step: 3").await;
 
     page.open_request("Which database").await;
-    for shown in ["PostgreSQL", "In use already", "SQLite", "one answer"] {
+    for shown in ["PostgreSQL", "In use already", "SQLite", "Something else"] {
         page.sees(shown).await;
     }
     page.close().await;

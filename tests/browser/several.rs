@@ -44,7 +44,7 @@ async fn several_are_approved_one_after_another_and_never_what_did_not_open() {
     page.press("Select all").await;
     page.sees("4 selected").await;
     page.sees("1 request can only be rejected").await;
-    page.press("Approve …").await;
+    page.press("Approve…").await;
     // The one that expires first comes first, and is complete.
     page.sees("Request 1 of 3").await;
     page.until(
@@ -106,7 +106,7 @@ async fn keys_and_ranges_select_and_one_reason_rejects_each() {
     pick(&page, "echo three").await;
     page.until("two are left", &format!("{SELECTED} === 2"))
         .await;
-    page.press("Reject …").await;
+    page.press("Reject…").await;
     page.sees("Request 1 of 2").await;
     page.fill("Reason for all of them (optional)", "Not on a Friday.")
         .await;
@@ -138,7 +138,7 @@ async fn what_ends_meanwhile_is_not_decided() {
     page.open("#/inbox").await;
     pick(&page, "echo withdrawn").await;
     pick(&page, "echo kept").await;
-    page.press("Approve …").await;
+    page.press("Approve…").await;
     page.sees("Request 1 of 2").await;
     first.interrupt();
     page.press("Next").await;
@@ -152,7 +152,7 @@ async fn what_ends_meanwhile_is_not_decided() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn all_requests_of_an_agent_are_rejected_with_one_reason() {
+async fn all_requests_of_an_agent_are_rejected_with_one_reason_and_it_is_paused() {
     let (stage, bot, mut page) = BrowserStage::paired().await;
     let other = stage.bot("other").await;
     other.pair(&page).await;
@@ -162,8 +162,8 @@ async fn all_requests_of_an_agent_are_rejected_with_one_reason() {
     page.sees("echo kept").await;
     pick(&page, "echo one").await;
     page.sees("echo two").await;
-    page.press("Reject all of build machine …").await;
-    page.sees("2 requests wait.").await;
+    page.press("Reject all from build machine…").await;
+    page.sees("2 requests are waiting.").await;
     page.fill("Reason for all of them (optional)", "Stop.")
         .await;
     page.press("Reject 2 requests").await;
@@ -176,9 +176,17 @@ async fn all_requests_of_an_agent_are_rejected_with_one_reason() {
     // They never were online, and the console says so.
     page.may_lose_gateway();
     page.open("#/agents/other").await;
-    page.press("Reject all its requests …").await;
+    page.press("Reject all its requests…").await;
+    page.press("Also pause this agent for an hour").await;
     page.press("Reject 1 request").await;
     page.sees("1 request was rejected").await;
     kept.end().await.expect(77);
+    page.sees("Paused from this device until").await;
+    let denied = other.run(&["run", "--", "echo", "again"]).await.expect(77);
+    assert!(
+        denied.err.contains("paused by alice until 20"),
+        "{}",
+        denied.err
+    );
     page.close().await;
 }

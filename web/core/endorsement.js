@@ -27,6 +27,9 @@ import {
 /** @typedef {import('./keys.js').DeviceKeys} DeviceKeys */
 /** @typedef {import('./statements.js').Subject} Subject */
 
+/** The gateway takes a statement for ten minutes. */
+export const REQUEST_LASTS_MS = 9.5 * 60 * 1000;
+
 const WHAT = "endorsement";
 const MARK = "#/device/";
 

@@ -2,7 +2,12 @@
 
 import { parse } from "./canonical.js";
 import { publish, readDevices } from "./devices.js";
-import { endorse, endorsementLink, requestEndorsement } from "./endorsement.js";
+import {
+	endorse,
+	endorsementLink,
+	REQUEST_LASTS_MS,
+	requestEndorsement,
+} from "./endorsement.js";
 import { isRefusedWith, loaded, sleep } from "./gateway.js";
 import { checkDeviceName } from "./keys.js";
 import { Problem } from "./problem.js";
@@ -14,8 +19,6 @@ import { signStatement } from "./statements.js";
 const POLL_MS = 1_000;
 /** A name has at most 64 characters. */
 const MAX_NUMBERED_CHARS = 60;
-/** The gateway takes a statement for ten minutes. */
-const LINK_LASTS_MS = 9.5 * 60 * 1000;
 
 /**
  * Whether this device is in force.
@@ -95,7 +98,7 @@ export async function enrol(session) {
 		devices.bundles,
 	);
 	const { name, deviceId } = session.keys.bundle;
-	const validUntil = new Date(Date.now() + LINK_LASTS_MS).toISOString();
+	const validUntil = new Date(Date.now() + REQUEST_LASTS_MS).toISOString();
 	return {
 		state: "waiting",
 		link: endorsementLink(session.page, text),

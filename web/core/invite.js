@@ -4,7 +4,11 @@
 
 import { fromBase64urlOf, toBase64url } from "./bytes.js";
 import { canonical, isId } from "./canonical.js";
-import { parseEndorsement, requestEndorsement } from "./endorsement.js";
+import {
+	parseEndorsement,
+	REQUEST_LASTS_MS,
+	requestEndorsement,
+} from "./endorsement.js";
 import { path, sleep } from "./gateway.js";
 import { readDeviceId, sign } from "./keys.js";
 import { digitsOf, proofOf } from "./pairing.js";
@@ -19,8 +23,6 @@ const PURPOSE = "countersign new device v1";
 const POLL_MS = 1_000;
 /** An offer that ends sooner is not shown again. */
 const MIN_LEFT_MS = 2 * 60 * 1000;
-/** The gateway takes a statement for ten minutes. */
-const REQUEST_LASTS_MS = 9.5 * 60 * 1000;
 
 /**
  * The new device signs for the device that invites, and for no other: a signature for another one

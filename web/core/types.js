@@ -395,7 +395,6 @@
  * @property {{}} fingerprint the enforcer's key is not the one in the link; someone may be interfering: start the pairing again, and
  *   do not use this gateway if it happens again
  * @property {{ enforcerId: string }} replacesKey … is paired with another key; replace it only on purpose
- * @property {{}} notCompared the digits were not confirmed, so nothing was paired
  *
  * @property {{}} deviceNotInForce this device is not in force, so its signature does not count
  * @property {{}} deviceRevoked this device was revoked; log out, and join again

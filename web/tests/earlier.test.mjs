@@ -31,14 +31,14 @@ test("only what was encrypted before this device was added is set apart", () => 
 test("the line says how many they are, and where they are decided", () => {
 	assert.equal(
 		texts.inbox.earlier(14, ["Chrome on Linux"]),
-		"14 requests were asked before this device joined. Decide them on Chrome on Linux.",
+		"14 requests were sent before this device was added. Decide them on Chrome on Linux.",
 	);
 	assert.equal(
 		texts.inbox.earlier(1, ["phone", "laptop"]),
-		"1 request was asked before this device joined. Decide it on phone or laptop.",
+		"1 request was sent before this device was added. Decide it on phone or laptop.",
 	);
 	assert.equal(
 		texts.inbox.earlier(2, []),
-		"2 requests were asked before this device joined.",
+		"2 requests were sent before this device was added.",
 	);
 });

@@ -69,9 +69,8 @@ export const inboxTexts = {
 	},
 	agentSays: {
 		label: "Der Agent sagt",
-		hint: "Seine eigenen Worte. Niemand prüft sie.",
+		hint: "Worte des Agenten. Nichts prüft sie.",
 	},
-	questions: { several: "mehrere Antworten", one: "eine Antwort" },
 	tasks: { done: "Erledigt", open: "Offen" },
 	inboxRow: {
 		session: (end) => `Sitzung …${end}`,
@@ -92,7 +91,7 @@ export const inboxTexts = {
 			gitReset: "git reset --hard verwirft Änderungen ohne Commit",
 			gitClean: "git clean löscht Dateien, die git nicht kennt",
 			gitDelete: "git löscht einen Branch oder ein Tag",
-			gitRestore: "git verwirft Änderungen von Dateien",
+			gitRestore: "git verwirft Änderungen an Dateien",
 			disk: "es schreibt direkt auf einen Datenträger",
 			infraDestroy: "es zerstört Infrastruktur",
 			clusterDelete: "es löscht Objekte eines Clusters",
@@ -102,7 +101,7 @@ export const inboxTexts = {
 			halt: "es hält diesen Rechner an",
 			force: "--force umgeht eine Sicherheitsprüfung",
 			patchDelete: "der Patch löscht eine Datei",
-			toolDelete: "der Name des Werkzeugs sagt, dass es etwas löscht",
+			toolDelete: "der Name des Tools sagt, dass es etwas löscht",
 			gitPush: "git push sendet Commits an einen Server",
 			gitServer: "git spricht mit einem Server",
 			transferTool: "curl, wget und ähnliche übertragen über das Netz",
@@ -115,7 +114,7 @@ export const inboxTexts = {
 			mail: "es sendet E-Mail",
 			webFetch: "es ruft eine Seite aus dem Web ab",
 			webSearch: "es sendet eine Suche ins Web",
-			toolSend: "der Name des Werkzeugs sagt, dass es anderswo etwas ändert",
+			toolSend: "der Name des Tools sagt, dass es anderswo etwas ändert",
 		},
 	},
 	filters: {
@@ -131,8 +130,8 @@ export const inboxTexts = {
 		selectAll: "Alle auswählen",
 		none: "Aufheben",
 		selected: (n) => `${n} ausgewählt`,
-		approve: "Genehmigen …",
-		reject: "Ablehnen …",
+		approve: "Genehmigen…",
+		reject: "Ablehnen…",
 		notApprovable: (n) =>
 			`${count(n, "Anfrage kann", "Anfragen können")} nur abgelehnt werden`,
 		titles: {
@@ -147,23 +146,24 @@ export const inboxTexts = {
 		reason: "Grund für alle",
 		reasonHint:
 			"Jeder Agent bekommt ihn verschlüsselt mit der Ablehnung seiner Anfrage.",
+		pauseToo: "Diesen Agenten auch für eine Stunde pausieren",
 		results: "Ergebnisse",
 		resultsLead: (done, of) => `${done} von ${of} entschieden.`,
 		skipped: "Übersprungen",
 		failed: "Nicht entschieden",
 		toInbox: "Zurück zum Eingang",
 		nothing: {
-			title: "Keine Anfragen sind ausgewählt",
+			title: "Keine Anfragen ausgewählt",
 			text: "Wähle zuerst im Eingang Anfragen aus. Beim Neuladen geht die Auswahl verloren.",
 			action: "Zum Eingang",
 		},
-		rejectAll: "Alle seine Anfragen ablehnen …",
-		rejectAllOf: (who) => `Alle von ${who} ablehnen …`,
+		rejectAll: "Alle seine Anfragen ablehnen…",
+		rejectAllOf: (who) => `Alle von ${who} ablehnen…`,
 		rejectAllTitle: (who) => `Jede Anfrage von ${who} ablehnen?`,
 		rejectAllText: (n) =>
-			`${count(n, "Anfrage wartet", "Anfragen warten")}. Jede bekommt eine eigene Ablehnung, die dieses Gerät signiert.`,
+			`${count(n, "Anfrage wartet", "Anfragen warten")}. Dieses Gerät signiert für jede eine eigene Ablehnung.`,
 		rejectAllAction: (n) => `${count(n, "Anfrage", "Anfragen")} ablehnen`,
-		rejecting: (at, of) => `${at} von ${of} wird abgelehnt …`,
+		rejecting: (at, of) => `${at} von ${of} wird abgelehnt…`,
 		rejectedAll: (n) =>
 			`${count(n, "Anfrage wurde", "Anfragen wurden")} abgelehnt`,
 		someFailed: (n) =>

@@ -98,8 +98,6 @@ export const problemTexts = {
 		"Der Schlüssel des Agenten ist nicht der aus dem Link. Vielleicht greift jemand ein: Beginne die Kopplung neu, und verwende dieses Gateway nicht, wenn es wieder passiert.",
 	replacesKey: (v) =>
 		`${shown(v.enforcerId)} ist schon mit einem anderen Schlüssel gekoppelt. Bestätige zuerst, dass sich der Schlüssel ändern sollte.`,
-	notCompared: () =>
-		"Die Ziffern wurden nicht bestätigt, deshalb wurde nichts gekoppelt.",
 
 	deviceNotInForce: () =>
 		"Dieses Gerät ist nicht aktiv, seine Signatur zählt also nicht. Bestätige es auf einem, das du schon verwendest.",
@@ -190,7 +188,7 @@ export const problemTexts = {
 	grantIncomplete: () =>
 		"Wähle, was die Erlaubnis umfasst und wie lange sie gilt.",
 	grantWords: () =>
-		"Eine Erlaubnis nach den ersten Wörtern hat 1 bis 64 Wörter ohne Steuerzeichen.",
+		"Eine Erlaubnis für Befehle hat 1 bis 64 Wörter ohne Steuerzeichen.",
 	grantNotPlain: () =>
 		"Das ist kein einfacher Befehl und lässt sich nicht nach seinen ersten Wörtern erlauben. Genehmige genau dasselbe noch einmal, oder nur diese Anfrage.",
 	grantRunsAnother: () =>
@@ -199,6 +197,12 @@ export const problemTexts = {
 		"Der Befehl beginnt nicht mit diesen Wörtern. Der Agent würde diese Erlaubnis nicht beachten.",
 	grantChooses: () =>
 		"Ein späteres Wort wählt ein Programm, eine Datei, ein Verzeichnis oder eine Konfiguration. Wähle mehr Wörter, oder genau dasselbe noch einmal.",
+	grantFree: () =>
+		"Ein Wort, das sich ändern darf, würde bestimmen, was ausgeführt wird, oder eine Datei, ein Verzeichnis oder eine Konfiguration wählen. Lass dieses Wort, wie es ist.",
+	grantNoEdit: () =>
+		"Diese Änderung lässt sich nicht länger erlauben: Sie gehört zu keiner Sitzung, oder ihre Dateien liegen nicht im Projekt.",
+	editsForSession: () =>
+		"Änderungen an Dateien lassen sich nur für eine Sitzung erlauben.",
 	actionOpposite: () =>
 		"Diese Auswahl gehört zur entgegengesetzten Entscheidung.",
 	actionUnknown: () => "Die Anfrage bietet diese Auswahl nicht an.",

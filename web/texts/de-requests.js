@@ -74,11 +74,11 @@ export const requestTexts = {
 		send: "Antwort senden",
 		several: "Du kannst mehrere wählen.",
 		other: "Etwas anderes",
-		words: "Deine eigenen Worte",
+		words: "Deine Antwort",
 		dismiss: "Nicht antworten",
-		dismissTitle: "Diese Frage dem Agenten überlassen?",
+		dismissTitle: "Diese Frage unbeantwortet lassen?",
 		dismissHint:
-			"Deine Worte gehen an den Agenten. Ohne Worte fragt er in seinem eigenen Dialog auf seinem Rechner.",
+			"Der Agent bekommt deine Begründung. Ohne Begründung fragt er in seinem eigenen Dialog auf seinem Rechner.",
 	},
 	patch: {
 		unified: "Untereinander",
@@ -157,18 +157,35 @@ export const requestTexts = {
 		session: "Bis die Sitzung endet",
 		covers: "Umfasst",
 		same: "Dasselbe Tool mit genau derselben Eingabe",
-		prefix: "Befehle, die gleich beginnen",
-		prefixHint: "Tippe auf das letzte Wort, das übereinstimmen muss.",
-		prefixWords: "Wörter, die übereinstimmen müssen",
+		words: "Befehle dieser Art",
+		wordsHint:
+			"Tippe auf ein Wort, um an seiner Stelle jedes Wort zuzulassen. Optionen und Wörter, die bestimmen, was ausgeführt wird, bleiben gleich.",
+		wordsLabel: "Wörter, die übereinstimmen müssen",
+		moreWords: "Weitere Wörter dürfen folgen",
+		file: "Änderungen an dieser Datei, in dieser Sitzung",
+		files: "Änderungen an diesen Dateien, in dieser Sitzung",
+		project: "Änderungen in diesem Projekt, in dieser Sitzung",
+		grants: {
+			unknown: "Eine Erlaubnis, die auf einem anderen Gerät erteilt wurde",
+			same: "Dieselbe Anfrage noch einmal, auch wenn der Agent sie anders beschreibt",
+			prefix: "Befehle, die beginnen mit",
+			words: "Befehle der Form",
+			anyWord: "beliebiges Wort",
+			more: " und weitere Wörter",
+			file: "Alle Änderungen an",
+			project: "Alle Änderungen in",
+		},
 		note: "Notiz an den Agenten",
 		summary: {
 			lasts: (time, end) => `für ${time}, bis ${end}`,
 			session: (end) =>
 				`bis die Sitzung des Agenten endet, höchstens bis ${end}`,
-			same: (time) => `Umfasst dieselbe Anfrage noch einmal, ${time}.`,
-			prefixBefore: "Umfasst jeden einfachen Befehl, der beginnt mit ",
-			prefixAfter: (time) =>
+			same: (time) => `Erlaubt dieselbe Anfrage noch einmal, ${time}.`,
+			covers: "Erlaubt, ohne dich noch einmal zu fragen: ",
+			words: (time) =>
 				`, ${time}. Bei Befehlen mit Pipes, Umleitungen oder Ersetzungen wirst du weiter gefragt.`,
+			edits: (time) =>
+				`, ${time}. Bei Dateien, die Geheimnisse enthalten oder später etwas ausführen, wirst du weiter gefragt.`,
 		},
 		approveLonger: "Genehmigen",
 		sending: "Wird gesendet…",

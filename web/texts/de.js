@@ -1,6 +1,7 @@
 // German. People are addressed with "du".
 
 import { counting } from "./count.js";
+import { agentTexts } from "./de-agents.js";
 import { inboxTexts } from "./de-inbox.js";
 import { notificationTexts } from "./de-notifications.js";
 import { problemTexts } from "./de-problems.js";
@@ -184,9 +185,7 @@ export const texts = {
 		ended: "Gerade beendet",
 		earlier: (n, names) =>
 			`${count(n, "Anfrage kam", "Anfragen kamen")}, bevor dieses Gerät dabei war.${
-				names.length > 0
-					? ` Entscheide ${n === 1 ? "sie" : "darüber"} auf ${names.join(" oder ")}.`
-					: ""
+				names.length > 0 ? ` Entscheide sie auf ${names.join(" oder ")}.` : ""
 			}`,
 		left: (who, state) => `${state}: eine Anfrage von ${who}`,
 		arrived: (who, kind) => `Neue Anfrage: ${kind} von ${who}`,
@@ -245,66 +244,7 @@ export const texts = {
 	...requestTexts,
 	signIn: signInTexts,
 	problems: problemTexts,
-
-	agents: {
-		title: "Agenten",
-		pair: "Agenten koppeln",
-		online: "Online",
-		offline: "Offline",
-		unknown: "Noch nicht gesehen",
-		seen: "Zuletzt gesehen",
-		empty: {
-			title: "Noch keine Agenten gekoppelt",
-			text: "Führe auf dem Rechner des Agenten `countersign pair` aus. Öffne dann den Link hier oder scanne den QR-Code.",
-			action: "Agenten koppeln",
-		},
-		sessions: "Sitzungen",
-		noSessions:
-			"Noch keine Sitzungen. Eine Sitzung erscheint hier mit ihrer ersten Anfrage.",
-		snapshots: "Momentaufnahmen",
-		since: "Seit",
-		updated: "Aktualisiert",
-		ended: "Beendet",
-		paired: "Gekoppelt",
-		introducedBy: "Vorgestellt von",
-		host: "Rechner",
-		workspace: "Arbeitsverzeichnis",
-		repo: "Repository",
-		id: "ID",
-		how: "Verbindung",
-		transports: {
-			websocket: "WebSocket",
-			sse: "Ereignisstrom",
-			poll: "Abfrage",
-		},
-		reported: "Vom Agenten über das Gateway gemeldet, nicht geprüft.",
-		prompt: "Diesem Agenten schreiben",
-		promptField: "Nachricht",
-		promptHint:
-			"Nur dieser Agent kann sie lesen. Er bekommt die Nachricht bei seinem nächsten Schritt und entscheidet, was er damit macht.",
-		promptSession: "Sitzung",
-		anySession: "Beliebige Sitzung",
-		send: "Senden",
-		sending: "Wird gesendet…",
-		promptReason: (reason) => ` Grund (ungeprüft): ${reason}`,
-		promptStates: {
-			queued: "Gesendet. Der Agent hat sie noch nicht abgeholt.",
-			delivered: "Dem Agenten zugestellt.",
-			rejected: "Der Agent hat sie nicht angenommen.",
-			error: "Der Agent konnte sie nicht verwenden.",
-			expired: "Sie ist abgelaufen, bevor der Agent sie abgeholt hat.",
-		},
-		unpair: "Entkoppeln",
-		unpairTitle: (who) => `${who} entkoppeln?`,
-		unpairText:
-			"Du kannst seine Anfragen auf diesem Gerät dann nicht mehr öffnen oder genehmigen. Du kannst ihn jederzeit wieder koppeln.",
-		unpaired: (who) => `${who} ist nicht mehr gekoppelt`,
-		gone: {
-			title: "Dieser Agent ist nicht gekoppelt",
-			text: "Vielleicht wurde er auf diesem Gerät entkoppelt.",
-			action: "Alle Agenten",
-		},
-	},
+	agents: agentTexts,
 
 	history: {
 		title: "Verlauf",
@@ -332,6 +272,7 @@ export const texts = {
 		decision: "Entscheidung",
 		device: "Gerät",
 		noMatch: "Keine passenden Entscheidungen.",
+		olderUses: "Ältere Verwendungen sind nicht aufgeführt.",
 	},
 
 	devices: {
@@ -368,9 +309,9 @@ export const texts = {
 		qrLabel: "QR-Code mit dem Link für das neue Gerät",
 		offerLink: "Link für das neue Gerät",
 		offerWaiting: "Warten auf das neue Gerät…",
-		otherWay: "Das neue Gerät zeigt selbst einen Link",
+		otherWay: "Das neue Gerät zeigt schon einen Link",
 		otherWayLead:
-			"So geht es, wenn du dort mit einer Einladung beigetreten bist oder dich angemeldet hast.",
+			"Für den Fall, dass du dort mit einer Einladung beigetreten bist oder dich angemeldet hast.",
 		signInLead:
 			"Melde dich auf dem neuen Gerät an. Es zeigt dann einen QR-Code und einen Link.",
 		digits: "Ziffern",

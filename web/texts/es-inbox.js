@@ -69,9 +69,8 @@ export const inboxTexts = {
 	},
 	agentSays: {
 		label: "El agente dice",
-		hint: "Son sus propias palabras. Nadie las comprueba.",
+		hint: "Son palabras del agente. Nada las comprueba.",
 	},
-	questions: { several: "varias respuestas", one: "una respuesta" },
 	tasks: { done: "Hecho", open: "Pendiente" },
 	inboxRow: {
 		session: (end) => `sesión …${end}`,
@@ -92,7 +91,7 @@ export const inboxTexts = {
 			gitReset: "git reset --hard descarta cambios sin commit",
 			gitClean: "git clean elimina archivos sin seguimiento",
 			gitDelete: "git elimina una rama o una etiqueta",
-			gitRestore: "git descarta cambios de archivos",
+			gitRestore: "git descarta cambios en archivos",
 			disk: "escribe directamente en un disco",
 			infraDestroy: "destruye infraestructura",
 			clusterDelete: "elimina objetos de un clúster",
@@ -130,10 +129,10 @@ export const inboxTexts = {
 		select: "Seleccionar",
 		selectOne: (sentence) => `Seleccionar: ${sentence}`,
 		selectAll: "Seleccionar todo",
-		none: "Quitar",
+		none: "Quitar la selección",
 		selected: (n) => `Seleccionadas: ${n}`,
-		approve: "Aprobar …",
-		reject: "Rechazar …",
+		approve: "Aprobar…",
+		reject: "Rechazar…",
 		notApprovable: (n) =>
 			`${count(n, "solicitud solo se puede", "solicitudes solo se pueden")} rechazar`,
 		titles: {
@@ -147,6 +146,7 @@ export const inboxTexts = {
 		rejectThis: "Rechazar esta",
 		reason: "Motivo para todas",
 		reasonHint: "Cada agente lo recibe cifrado con el rechazo de su solicitud.",
+		pauseToo: "Pausar también este agente durante una hora",
 		results: "Resultados",
 		resultsLead: (done, of) => `${done} de ${of} decididas.`,
 		skipped: "Omitida",
@@ -157,13 +157,13 @@ export const inboxTexts = {
 			text: "Selecciona primero solicitudes en la bandeja. La selección se pierde al recargar la página.",
 			action: "Ir a la bandeja",
 		},
-		rejectAll: "Rechazar todas sus solicitudes …",
-		rejectAllOf: (who) => `Rechazar todo de ${who} …`,
-		rejectAllTitle: (who) => `¿Rechazar cada solicitud de ${who}?`,
+		rejectAll: "Rechazar todas sus solicitudes…",
+		rejectAllOf: (who) => `Rechazar todas las de ${who}…`,
+		rejectAllTitle: (who) => `¿Rechazar todas las solicitudes de ${who}?`,
 		rejectAllText: (n) =>
-			`${count(n, "solicitud espera", "solicitudes esperan")}. Cada una recibe su propio rechazo, firmado por este dispositivo.`,
+			`${count(n, "solicitud pendiente", "solicitudes pendientes")}. Este dispositivo firma un rechazo para cada una.`,
 		rejectAllAction: (n) => `Rechazar ${count(n, "solicitud", "solicitudes")}`,
-		rejecting: (at, of) => `Rechazando ${at} de ${of} …`,
+		rejecting: (at, of) => `Rechazando ${at} de ${of}…`,
 		rejectedAll: (n) =>
 			count(n, "solicitud rechazada", "solicitudes rechazadas"),
 		someFailed: (n) =>

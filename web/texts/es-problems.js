@@ -104,8 +104,6 @@ export const problemTexts = {
 		"La clave del agente no es la del enlace. Puede que alguien esté interfiriendo: empieza de nuevo la vinculación, y no uses esta pasarela si vuelve a pasar.",
 	replacesKey: (v) =>
 		`${shown(v.enforcerId)} ya está vinculado con otra clave. Confirma antes que su clave debía cambiar.`,
-	notCompared: () =>
-		"Las cifras no se han confirmado, así que no se ha vinculado nada.",
 
 	deviceNotInForce: () =>
 		"Este dispositivo no está activo, así que su firma no cuenta. Apruébalo desde uno que ya uses.",
@@ -124,11 +122,11 @@ export const problemTexts = {
 	inviterUnknown: () =>
 		"La pasarela no conoce el dispositivo que creó este enlace. Crea allí un enlace nuevo.",
 	deviceProof: () =>
-		"Las claves del dispositivo nuevo se cambiaron por el camino. Puede que alguien interfiera: empieza de nuevo y no uses esta pasarela si vuelve a ocurrir.",
+		"Las claves del dispositivo nuevo se cambiaron por el camino. Puede que alguien esté interfiriendo: empieza de nuevo y no uses esta pasarela si vuelve a pasar.",
 	nameTaken: () =>
 		"Otro dispositivo tiene este nombre. Elige uno que los distinga.",
 	possession: () =>
-		"El dispositivo nuevo no ha firmado su petición, así que puede que las claves no sean suyas.",
+		"El dispositivo nuevo no ha firmado su solicitud, así que puede que las claves no sean suyas.",
 	statementSignature: () =>
 		"La firma de una declaración sobre un dispositivo no es válida.",
 	unknownDevice: (v) =>
@@ -192,7 +190,7 @@ export const problemTexts = {
 	grantTooLong: () => "Un permiso dura como máximo 24 horas.",
 	grantIncomplete: () => "Elige qué cubre el permiso y cuánto dura.",
 	grantWords: () =>
-		"Un permiso por las primeras palabras tiene de 1 a 64 palabras sin caracteres de control.",
+		"Un permiso para comandos tiene de 1 a 64 palabras sin caracteres de control.",
 	grantNotPlain: () =>
 		"No es un comando simple, así que no se puede permitir por sus primeras palabras. Aprueba exactamente lo mismo otra vez, o solo esta solicitud.",
 	grantRunsAnother: () =>
@@ -201,6 +199,12 @@ export const problemTexts = {
 		"El comando no empieza por estas palabras, así que el agente ignoraría este permiso.",
 	grantChooses: () =>
 		"Una palabra posterior elige un programa, un archivo, un directorio o una configuración. Elige más palabras, o exactamente lo mismo otra vez.",
+	grantFree: () =>
+		"Una palabra que puede variar decidiría qué se ejecuta, o elegiría un archivo, un directorio o una configuración. Deja esa palabra como está.",
+	grantNoEdit: () =>
+		"Esta edición no se puede permitir por más tiempo: no pertenece a ninguna sesión, o sus archivos no están en el proyecto.",
+	editsForSession: () =>
+		"Las ediciones solo se pueden permitir durante una sesión.",
 	actionOpposite: () => "Esta opción es para la decisión contraria.",
 	actionUnknown: () => "La solicitud no ofrece esta opción.",
 	oddAnswers: () =>

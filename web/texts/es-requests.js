@@ -73,11 +73,11 @@ export const requestTexts = {
 		send: "Enviar respuesta",
 		several: "Puedes elegir varias.",
 		other: "Otra cosa",
-		words: "Tus propias palabras",
+		words: "Tu respuesta",
 		dismiss: "No responder",
-		dismissTitle: "¿Dejar esta pregunta al agente?",
+		dismissTitle: "¿Dejar esta pregunta sin responder?",
 		dismissHint:
-			"Tus palabras llegan al agente. Sin ellas, pregunta en su propio diálogo, en su máquina.",
+			"El agente recibe tu motivo. Sin motivo, pregunta en su propio diálogo, en su equipo.",
 	},
 	patch: {
 		unified: "Unificado",
@@ -156,18 +156,35 @@ export const requestTexts = {
 		session: "Hasta que termine la sesión",
 		covers: "Cubre",
 		same: "La misma herramienta con exactamente los mismos datos",
-		prefix: "Comandos que empiezan igual",
-		prefixHint: "Toca la última palabra que debe coincidir.",
-		prefixWords: "Palabras que deben coincidir",
+		words: "Comandos de este tipo",
+		wordsHint:
+			"Toca una palabra para permitir cualquier otra en su lugar. Las opciones y las palabras que deciden qué se ejecuta no cambian.",
+		wordsLabel: "Palabras que deben coincidir",
+		moreWords: "Pueden seguir más palabras",
+		file: "Ediciones de este archivo, en esta sesión",
+		files: "Ediciones de estos archivos, en esta sesión",
+		project: "Ediciones en este proyecto, en esta sesión",
+		grants: {
+			unknown: "Un permiso dado en otro dispositivo",
+			same: "La misma solicitud otra vez, aunque el agente la describa de otra forma",
+			prefix: "Comandos que empiezan por",
+			words: "Comandos de la forma",
+			anyWord: "cualquier palabra",
+			more: " y más palabras",
+			file: "Todas las ediciones de",
+			project: "Todas las ediciones en",
+		},
 		note: "Nota para el agente",
 		summary: {
 			lasts: (time, end) => `durante ${time}, hasta ${end}`,
 			session: (end) =>
 				`hasta que termine la sesión del agente, como máximo hasta ${end}`,
-			same: (time) => `Cubre la misma solicitud otra vez, ${time}.`,
-			prefixBefore: "Cubre todos los comandos simples que empiezan por ",
-			prefixAfter: (time) =>
+			same: (time) => `Permite la misma solicitud otra vez, ${time}.`,
+			covers: "Permite, sin volver a preguntarte: ",
+			words: (time) =>
 				`, ${time}. Se te seguirá preguntando por los comandos con tuberías, redirecciones o sustituciones.`,
+			edits: (time) =>
+				`, ${time}. Se te seguirá preguntando por los archivos que contienen secretos o que hacen que algo se ejecute más tarde.`,
 		},
 		approveLonger: "Aprobar",
 		sending: "Enviando…",

@@ -1,6 +1,7 @@
 // Spanish. People are addressed with "tú".
 
 import { counting } from "./count.js";
+import { agentTexts } from "./es-agents.js";
 import { inboxTexts } from "./es-inbox.js";
 import { notificationTexts } from "./es-notifications.js";
 import { problemTexts } from "./es-problems.js";
@@ -179,7 +180,7 @@ export const texts = {
 		more: "Hay más solicitudes. Aparecerán a medida que decidas.",
 		ended: "Recién terminadas",
 		earlier: (n, names) =>
-			`${count(n, "petición llegó", "peticiones llegaron")} antes de añadir este dispositivo.${
+			`${count(n, "solicitud llegó", "solicitudes llegaron")} antes de añadir este dispositivo.${
 				names.length > 0
 					? ` ${n === 1 ? "Decídela" : "Decídelas"} en ${names.join(" o ")}.`
 					: ""
@@ -241,67 +242,7 @@ export const texts = {
 	...requestTexts,
 	signIn: signInTexts,
 	problems: problemTexts,
-
-	agents: {
-		title: "Agentes",
-		pair: "Vincular un agente",
-		online: "En línea",
-		offline: "Sin conexión",
-		unknown: "Aún no visto",
-		seen: "Visto por última vez",
-		empty: {
-			title: "Aún no hay agentes vinculados",
-			text: "Ejecuta `countersign pair` en el equipo del agente y abre aquí su enlace o escanea su código QR.",
-			action: "Vincular un agente",
-		},
-		sessions: "Sesiones",
-		noSessions:
-			"Aún no hay sesiones. Cada sesión aparece aquí con su primera solicitud.",
-		snapshots: "Instantáneas",
-		since: "Desde",
-		updated: "Actualizada",
-		ended: "Terminada",
-		paired: "Vinculado",
-		introducedBy: "Presentado por",
-		host: "Equipo",
-		workspace: "Espacio de trabajo",
-		repo: "Repositorio",
-		id: "ID",
-		how: "Conexión",
-		transports: {
-			websocket: "WebSocket",
-			sse: "flujo de eventos",
-			poll: "sondeo",
-		},
-		reported:
-			"Comunicado por el agente a través de la pasarela, sin verificar.",
-		prompt: "Escribir a este agente",
-		promptField: "Mensaje",
-		promptHint:
-			"Solo este agente puede leerlo. Recibe el mensaje en su próximo paso y decide qué hacer con él.",
-		promptSession: "Sesión",
-		anySession: "Cualquier sesión",
-		send: "Enviar",
-		sending: "Enviando…",
-		promptReason: (reason) => ` Motivo (sin verificar): ${reason}`,
-		promptStates: {
-			queued: "Enviado. El agente aún no lo ha recogido.",
-			delivered: "Entregado al agente.",
-			rejected: "El agente no lo ha aceptado.",
-			error: "El agente no ha podido usarlo.",
-			expired: "Ha caducado antes de que el agente lo recogiera.",
-		},
-		unpair: "Desvincular",
-		unpairTitle: (who) => `¿Desvincular ${who}?`,
-		unpairText:
-			"Ya no podrás abrir ni aprobar sus solicitudes en este dispositivo. Puedes volver a vincularlo cuando quieras.",
-		unpaired: (who) => `${who} ya no está vinculado`,
-		gone: {
-			title: "Este agente no está vinculado",
-			text: "Puede que se haya desvinculado en este dispositivo.",
-			action: "Todos los agentes",
-		},
-	},
+	agents: agentTexts,
 
 	history: {
 		title: "Historial",
@@ -329,6 +270,7 @@ export const texts = {
 		decision: "Decisión",
 		device: "Dispositivo",
 		noMatch: "No hay decisiones que coincidan.",
+		olderUses: "Los usos anteriores no se muestran.",
 	},
 
 	devices: {
@@ -365,7 +307,7 @@ export const texts = {
 		qrLabel: "Código QR con el enlace para el dispositivo nuevo",
 		offerLink: "Enlace para el dispositivo nuevo",
 		offerWaiting: "Esperando al dispositivo nuevo…",
-		otherWay: "El dispositivo nuevo muestra un enlace",
+		otherWay: "El dispositivo nuevo ya muestra un enlace",
 		otherWayLead:
 			"Hazlo así si te uniste allí con una invitación o iniciaste sesión.",
 		signInLead:

@@ -66,9 +66,8 @@ export const inboxTexts = {
 	},
 	agentSays: {
 		label: "The agent says",
-		hint: "Its own words. Nothing checks them.",
+		hint: "The agent’s own words. Nothing checks them.",
 	},
-	questions: { several: "several answers", one: "one answer" },
 	tasks: { done: "Done", open: "To do" },
 	inboxRow: {
 		session: (/** @type {string} */ end) => `session …${end}`,
@@ -90,17 +89,17 @@ export const inboxTexts = {
 			gitReset: "git reset --hard discards uncommitted changes",
 			gitClean: "git clean deletes untracked files",
 			gitDelete: "git deletes a branch or a tag",
-			gitRestore: "git discards changes of files",
+			gitRestore: "git discards changes to files",
 			disk: "it writes to a disk directly",
 			infraDestroy: "it destroys infrastructure",
-			clusterDelete: "it deletes objects of a cluster",
+			clusterDelete: "it deletes objects in a cluster",
 			containerDelete: "it deletes containers, images or volumes",
 			dropData: "SQL deletes data",
-			rights: "it changes permissions of whole directories",
+			rights: "it changes the permissions of entire directories",
 			halt: "it stops this machine",
 			force: "--force overrides a safety check",
 			patchDelete: "the patch deletes a file",
-			toolDelete: "the name of the tool says that it deletes something",
+			toolDelete: "the tool’s name says it deletes something",
 			gitPush: "git push sends commits to a server",
 			gitServer: "git talks to a server",
 			transferTool: "curl, wget and the like send and receive over the network",
@@ -113,7 +112,7 @@ export const inboxTexts = {
 			mail: "it sends mail",
 			webFetch: "it fetches a page from the web",
 			webSearch: "it sends a search to the web",
-			toolSend: "the name of the tool says that it changes something elsewhere",
+			toolSend: "the tool’s name says it changes something elsewhere",
 		},
 	},
 	filters: {
@@ -130,8 +129,8 @@ export const inboxTexts = {
 		selectAll: "Select all",
 		none: "Clear",
 		selected: (/** @type {number} */ n) => `${n} selected`,
-		approve: "Approve …",
-		reject: "Reject …",
+		approve: "Approve…",
+		reject: "Reject…",
 		notApprovable: (/** @type {number} */ n) =>
 			`${count(n, "request", "requests")} can only be rejected`,
 		titles: {
@@ -156,19 +155,19 @@ export const inboxTexts = {
 		toInbox: "Back to the inbox",
 		nothing: {
 			title: "No requests are selected",
-			text: "Select requests in the inbox first. A selection is lost when the page loads again.",
+			text: "Select requests in the inbox first. Reloading the page clears the selection.",
 			action: "Go to the inbox",
 		},
-		rejectAll: "Reject all its requests …",
-		rejectAllOf: (/** @type {string} */ who) => `Reject all of ${who} …`,
+		rejectAll: "Reject all its requests…",
+		rejectAllOf: (/** @type {string} */ who) => `Reject all from ${who}…`,
 		rejectAllTitle: (/** @type {string} */ who) =>
-			`Reject every request of ${who}?`,
+			`Reject every request from ${who}?`,
 		rejectAllText: (/** @type {number} */ n) =>
-			`${count(n, "request waits", "requests wait")}. Each gets a rejection of its own, signed by this device.`,
+			`${count(n, "request is", "requests are")} waiting. This device signs a rejection for each one.`,
 		rejectAllAction: (/** @type {number} */ n) =>
 			`Reject ${count(n, "request", "requests")}`,
 		rejecting: (/** @type {number} */ at, /** @type {number} */ of) =>
-			`Rejecting ${at} of ${of} …`,
+			`Rejecting ${at} of ${of}…`,
 		rejectedAll: (/** @type {number} */ n) =>
 			`${count(n, "request was", "requests were")} rejected`,
 		someFailed: (/** @type {number} */ n) =>

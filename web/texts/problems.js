@@ -92,7 +92,6 @@ export const problemTexts = {
 		"The agent’s key isn’t the one in the link. Someone may be interfering: start the pairing again, and don’t use this gateway if it happens again.",
 	replacesKey: (v) =>
 		`${shown(v.enforcerId)} is already paired with a different key. Confirm first that its key was meant to change.`,
-	notCompared: () => "The digits weren’t confirmed, so nothing was paired.",
 
 	deviceNotInForce: () =>
 		"This device isn’t active, so its signature doesn’t count. Approve it from one you already use.",
@@ -178,7 +177,7 @@ export const problemTexts = {
 	grantIncomplete: () =>
 		"Choose what the permission covers and how long it lasts.",
 	grantWords: () =>
-		"A permission by first words has 1 to 64 words without control characters.",
+		"A permission for commands has 1 to 64 words without control characters.",
 	grantNotPlain: () =>
 		"This isn’t a plain command, so it can’t be permitted by its first words. Approve exactly the same again, or only this request.",
 	grantRunsAnother: () =>
@@ -188,10 +187,10 @@ export const problemTexts = {
 	grantChooses: () =>
 		"A later word chooses a program, a file, a directory or a configuration. Choose more words, or exactly the same again.",
 	grantFree: () =>
-		"A free word would say what runs, or choose a file, a directory or a configuration. Keep that word the same.",
+		"A word that can vary would determine what runs, or choose a file, a directory or a configuration. Keep that word as it is.",
 	grantNoEdit: () =>
-		"This isn’t an edit that can be permitted again: it’s outside a session, or its files aren’t in the project.",
-	editsForSession: () => "Edits can be permitted for a session only.",
+		"This edit can’t be permitted for longer: it isn’t part of a session, or its files aren’t in the project.",
+	editsForSession: () => "Edits can only be permitted for a session.",
 	actionOpposite: () => "This choice is for the opposite decision.",
 	oddAnswers: () =>
 		"Answer every question first. An answer can have up to 4,000 characters.",

@@ -25,12 +25,11 @@ import { artifactOf } from "../ui/summary.js";
 import { agentName } from "../ui/who.js";
 import { presenceChip, watchPresence } from "./agents.js";
 import { pauseCard, permissionList } from "./permissions.js";
+import { followSent } from "./sent.js";
 
 /** @typedef {import('../core/types.js').Agent} Agent */
 /** @typedef {import('../core/types.js').Session} Session */
-/** @typedef {import('../core/types.js').SentPrompt} SentPrompt */
 
-const STATUS_MS = 2000;
 const SESSIONS_MS = 30_000;
 /** @type {Record<keyof typeof texts.sessionWords, string>} */
 const SESSION_KINDS = {
@@ -102,18 +101,21 @@ export function view(context) {
 			fill(promptPlace, promptForm(approver, found, []));
 		},
 	);
+	const rejectable = () => asking().filter(isRejectable);
+	const pause = pauseCard(approver, found.enforcerId);
 	const rejectAll = button(texts.several.rejectAll, {
 		kind: "bad-quiet",
 		on: async () => {
 			const { rejectAllDialog } = await import("./rejectall.js");
-			rejectAllDialog(approver, name, asking().filter(isRejectable));
+			const dialog = rejectAllDialog(approver, name, rejectable());
+			dialog.addEventListener("close", pause.render);
 		},
 	});
 	// A request that came or ended changes what its session does.
 	let before = "";
 	const follow = () => {
 		const ids = asking().map(({ requestId }) => requestId);
-		rejectAll.hidden = ids.length === 0;
+		rejectAll.hidden = rejectable().length === 0;
 		if (ids.join() === before) return;
 		before = ids.join();
 		// Without news, what was known before is shown.
@@ -139,7 +141,7 @@ export function view(context) {
 			{ back, actions: [chip] },
 			about,
 			promptPlace,
-			pauseCard(approver, found.enforcerId),
+			pause.element,
 			el("h2", { class: "section" }, texts.agents.permissions.title),
 			permissionList(approver, found.enforcerId),
 			el("h2", { class: "section" }, texts.agents.sessions),
@@ -285,7 +287,11 @@ function promptForm(approver, agent, sessions) {
 					select.value || null,
 				);
 				text.value = "";
-				follow(approver, sent, place);
+				void followSent(sent, place, {
+					said: texts.agents.promptStates,
+					read: (now) => approver.promptStatus(now),
+					stateOf: ({ status }) => status,
+				});
 			},
 			texts.agents.sending,
 		);
@@ -299,39 +305,6 @@ function promptForm(approver, agent, sessions) {
 		place,
 		el("div", { class: "row" }, send),
 	);
-}
-
-/**
- * Shows what becomes of a prompt.
- * @param {import('../core/approver.js').Approver} approver
- * @param {SentPrompt} sent
- * @param {HTMLElement} place
- */
-async function follow(approver, sent, place) {
-	let now = sent;
-	const shown = el("div", { role: "status" });
-	fill(place, shown);
-	for (;;) {
-		const kind =
-			now.status === "delivered"
-				? "good"
-				: now.status === "queued"
-					? "info"
-					: "warn";
-		fill(
-			shown,
-			note(
-				kind,
-				texts.agents.promptStates[now.status],
-				now.reason && texts.agents.promptReason(visibleText(now.reason)),
-			),
-		);
-		if (now.status !== "queued") return;
-		await new Promise((resolve) => setTimeout(resolve, STATUS_MS));
-		if (!shown.isConnected) return;
-		// Asked again in a moment.
-		now = await approver.promptStatus(now).catch(() => now);
-	}
 }
 
 /**

@@ -269,8 +269,6 @@ async function byKind(artifact, rest, take) {
 			delete rest.kind;
 			const input = rest.input ?? {};
 			delete rest.input;
-			const asked = await questionCard(input);
-			if (asked) return { ...asked, text: JSON.stringify(payload, null, 2) };
 			const view = treeView(input, texts.tree.label, { isFlat: true });
 			const card = cardOf(view, artifact);
 			if (tool !== null)
@@ -287,15 +285,6 @@ async function byKind(artifact, rest, take) {
 		default:
 			return null;
 	}
-}
-
-/** @param {import('../core/types.js').JsonValue} input */
-async function questionCard(input) {
-	const isList =
-		input !== null && typeof input === "object" && "questions" in input;
-	if (!isList) return null;
-	const { questionPart } = await import("./questions.js");
-	return questionPart(/** @type {JsonObject} */ (input));
 }
 
 /**

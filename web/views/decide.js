@@ -178,9 +178,9 @@ function rejectDialog(item, action, decide) {
 	});
 	const place = el("div", null);
 	const go = button(texts.decide.reject, { kind: "bad", type: "submit" });
+	const isQuestion = artifactOf(item)?.payload.kind === "question";
 	if (action) fill(go, captionOf(action));
-	else if (artifactOf(item)?.payload.kind === "question")
-		fill(go, texts.question.dismiss);
+	else if (isQuestion) fill(go, texts.question.dismiss);
 	const send = () =>
 		busy(
 			go,
@@ -219,7 +219,6 @@ function rejectDialog(item, action, decide) {
 		),
 	);
 	const label = `${texts.decide.reason} (${texts.decide.optional})`;
-	const isQuestion = artifactOf(item)?.payload.kind === "question";
 	const title = isQuestion
 		? texts.question.dismissTitle
 		: texts.decide.rejectTitle;

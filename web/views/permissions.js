@@ -4,56 +4,31 @@ import { texts } from "../texts.js";
 import { ago, dateTime } from "../ui/clock.js";
 import { el, fill } from "../ui/dom.js";
 import { grantText } from "../ui/granttext.js";
-import { visibleText } from "../ui/marked.js";
 import { busy, button, errorText, field, note } from "../ui/parts.js";
 import { sentenceView } from "../ui/sentence.js";
+import { followSent } from "./sent.js";
 
 /** @typedef {import('../core/approver.js').Approver} Approver */
 /** @typedef {import('../core/types.js').GivenGrant} GivenGrant */
 /** @typedef {import('../core/types.js').GrantUses} GrantUses */
 /** @typedef {import('../core/types.js').SentOrder} SentOrder */
 
-const STATUS_MS = 2000;
-
 /**
- * Shows what becomes of an order, until the agent's machine has answered.
+ * Shows what becomes of an order.
  * @param {Approver} approver
  * @param {SentOrder} sent
  * @param {HTMLElement} place
- * @param {(sent: SentOrder) => void} [answered]
  */
-async function follow(approver, sent, place, answered) {
-	const { orders: said } = texts.agents;
-	let now = sent;
-	const shown = el("div", { role: "status" });
-	fill(place, shown);
-	for (;;) {
-		const isConfirmed = await approver.orders(async (orders) =>
-			orders.isConfirmed(now),
-		);
-		const state =
-			now.status === "delivered" && !isConfirmed ? "forged" : now.status;
-		const kind =
-			state === "delivered" ? "good" : state === "queued" ? "info" : "warn";
-		fill(
-			shown,
-			note(
-				kind,
-				said[state],
-				now.reason && texts.agents.promptReason(visibleText(now.reason)),
+function follow(approver, sent, place) {
+	return followSent(sent, place, {
+		said: texts.agents.orders,
+		read: (now) =>
+			approver.orders((orders, session) => orders.readOrder(session, now)),
+		stateOf: (now) =>
+			approver.orders(async ({ isConfirmed }) =>
+				now.status === "delivered" && !isConfirmed(now) ? "forged" : now.status,
 			),
-		);
-		if (now.status !== "queued") {
-			answered?.(now);
-			return;
-		}
-		await new Promise((resolve) => setTimeout(resolve, STATUS_MS));
-		if (!shown.isConnected) return;
-		now = await approver
-			.orders((orders, session) => orders.readOrder(session, now))
-			// Asked again in a moment.
-			.catch(() => now);
-	}
+	});
 }
 
 /**
@@ -75,13 +50,14 @@ export function pauseCard(approver, enforcerId) {
 			),
 		),
 	);
-	const render = async () => {
-		const pauses = await approver.orders((orders, session) =>
-			orders.readPauses(session),
-		);
-		const until = pauses[enforcerId];
-		fill(state, until ? said.until(dateTime(until)) : said.hint);
-	};
+	const render = () =>
+		approver
+			.orders((orders, session) => orders.readPauses(session))
+			.then(
+				({ [enforcerId]: until }) =>
+					fill(state, until ? said.until(dateTime(until)) : said.hint),
+				(thrown) => fill(state, errorText(thrown)),
+			);
 	const stop = button(said.action, { kind: "bad-quiet" });
 	const resume = button(said.resume);
 	/** @param {HTMLButtonElement} control @param {() => Promise<SentOrder>} send */
@@ -113,7 +89,7 @@ export function pauseCard(approver, enforcerId) {
 		),
 	);
 	void render();
-	return el(
+	const element = el(
 		"section",
 		{ class: "card card-body" },
 		el("h2", null, said.title),
@@ -122,6 +98,7 @@ export function pauseCard(approver, enforcerId) {
 		place,
 		el("div", { class: "row" }, stop, resume),
 	);
+	return { element, render };
 }
 
 /**
@@ -174,13 +151,13 @@ function permissionCard(approver, given, reload) {
 					orders.endGrant(session, given),
 				);
 				end.hidden = true;
-				void follow(approver, sent, place, (answered) =>
-					approver
-						.orders((orders, session) =>
-							orders.noteEnd(session, given.requestId, answered),
-						)
-						.then(reload),
-				);
+				void follow(approver, sent, place).then(async (answered) => {
+					if (answered === null) return;
+					await approver.orders((orders, session) =>
+						orders.noteEnd(session, given.requestId, answered),
+					);
+					reload();
+				});
 			},
 			texts.agents.sending,
 		),

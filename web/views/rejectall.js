@@ -1,7 +1,9 @@
-// Rejects every request of an agent, each with a signature of its own.
+// Asks before every request of an agent is rejected, and whether the agent is paused too.
 
+import { rejectAll } from "../core/rejecting.js";
 import { texts } from "../texts.js";
 import { toast } from "../ui/announce.js";
+import { dateTime } from "../ui/clock.js";
 import { openDialog } from "../ui/dialog.js";
 import { el, fill } from "../ui/dom.js";
 import { busy, button, errorText, field, note } from "../ui/parts.js";
@@ -10,31 +12,6 @@ import { sentenceOfItem, sentenceText } from "./inboxrow.js";
 /** @typedef {import('../core/types.js').Item} Item */
 
 const LONGEST_REASON = 4000;
-
-/**
- * Rejects one after another. A request that cannot be rejected does not keep the others from it.
- * @param {import('../core/approver.js').Approver} approver
- * @param {Item[]} items
- * @param {string} reason
- * @param {(at: number) => void} progress
- */
-export async function rejectEach(approver, items, reason, progress) {
-	/** @type {{ item: Item, problem: string }[]} */
-	const failed = [];
-	for (const [at, item] of items.entries()) {
-		progress(at + 1);
-		try {
-			await approver.decide(item, {
-				verdict: "reject",
-				// For an agent that is not paired it cannot be encrypted.
-				reason: (item.isPaired && reason) || undefined,
-			});
-		} catch (thrown) {
-			failed.push({ item, problem: errorText(thrown) });
-		}
-	}
-	return failed;
-}
 
 /**
  * @param {import('../core/approver.js').Approver} approver
@@ -61,21 +38,24 @@ export function rejectAllDialog(approver, name, items) {
 			go,
 			place,
 			async () => {
-				// First, so that nothing new is asked meanwhile.
-				if (pause.checked && enforcerId !== null)
-					await approver.orders((orders, session) =>
-						orders.pauseAgent(session, enforcerId),
-					);
-				const failed = await rejectEach(
+				const { failed, pausedUntil } = await rejectAll(
 					approver,
 					items,
-					reason.value.trim(),
+					{
+						reason: reason.value.trim(),
+						pausedId: pause.checked ? enforcerId : null,
+					},
 					(at) => {
 						status.textContent = several.rejecting(at, items.length);
 					},
 				);
 				status.textContent = "";
-				toast(several.rejectedAll(items.length - failed.length));
+				const done = several.rejectedAll(items.length - failed.length);
+				toast(
+					pausedUntil === null
+						? done
+						: `${done}. ${texts.agents.pause.until(dateTime(pausedUntil))}`,
+				);
 				if (failed.length === 0) return dialog.close();
 				go.hidden = true;
 				fill(
@@ -83,8 +63,8 @@ export function rejectAllDialog(approver, name, items) {
 					note(
 						"bad",
 						el("strong", null, several.someFailed(failed.length)),
-						failed.map(({ item, problem }) =>
-							el("p", null, `${sentenceText(item)}: ${problem}`),
+						failed.map(({ item, thrown }) =>
+							el("p", null, `${sentenceText(item)}: ${errorText(thrown)}`),
 						),
 					),
 				);
@@ -114,7 +94,7 @@ export function rejectAllDialog(approver, name, items) {
 			field(
 				`${several.reason} (${texts.decide.optional})`,
 				reason,
-				texts.several.reasonHint,
+				several.reasonHint,
 			),
 			enforcerId !== null &&
 				el(
@@ -134,4 +114,5 @@ export function rejectAllDialog(approver, name, items) {
 		),
 	]);
 	reason.focus();
+	return dialog;
 }
