@@ -13,6 +13,7 @@ pub mod install;
 mod mcp;
 mod newcomer;
 mod page;
+mod policy;
 mod waiting;
 
 use crate::support::Client;

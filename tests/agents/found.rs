@@ -3,8 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use countersign::agent::{FoundProject, bound_digests};
+use countersign::agent::{FoundProject, HookPolicy, PolicyKind, bound_digests, with_preset};
 use tempfile::TempDir;
+
+use super::inputs::places;
 
 fn project(files: &[(&str, &str)]) -> TempDir {
     let directory = tempfile::tempdir().unwrap();
@@ -110,4 +112,24 @@ fn a_digest_changes_with_what_its_commands_do() {
     // Whatever cannot be read is not what it was.
     write(root, "Cargo.toml", "[workspace]\nmembers = [\"**/x\"]");
     assert_eq!(bound_digests(root)["Cargo.toml"], "unreadable");
+}
+
+#[test]
+fn every_command_that_is_found_is_a_rule() {
+    let script = r#"{ "scripts": { "test": "a", "type-check": "b" } }"#;
+    let names = [
+        "Cargo.toml",
+        "go.mod",
+        "pyproject.toml",
+        "pytest.ini",
+        "pom.xml",
+        "gradlew",
+        "justfile",
+    ];
+    let mut files = names.map(|name| (name, "")).to_vec();
+    files.extend([("package.json", script), ("Makefile", "test:\nlint:\n")]);
+    let found = FoundProject::look_at(project(&files).path());
+    assert!(found.commands.len() > 20, "{found:?}");
+    let text = with_preset(None, PolicyKind::Project, Some(&found)).unwrap();
+    HookPolicy::parse(&text, &places()).unwrap();
 }

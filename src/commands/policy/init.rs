@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 use std::io::IsTerminal as _;
 
-use countersign::agent::{FoundProject, PolicyKind, own_policy, with_preset, work_directories};
+use countersign::agent::{
+    FoundProject, HookPolicy, PolicyKind, own_policy, with_preset, work_directories,
+};
 use countersign::client::ClientError;
 use countersign::client::profile::ProfileFile;
 
@@ -38,6 +40,9 @@ pub async fn run(
         return Ok(ExitAction::DONE);
     }
     show_change(&change)?;
+    if !yes && !std::io::stdin().is_terminal() {
+        return Err(ClientError::Choice("there is no terminal to ask on; add --yes").into());
+    }
     if !yes && !confirm("Write this policy?").await? {
         remark("nothing was changed");
         return Ok(ExitAction::code(FAILURE));
@@ -107,6 +112,8 @@ fn plan(
     let found = is_project.then(|| FoundProject::look_at(&places.project));
     let after = with_preset(before.as_deref(), kind, found.as_ref());
     let after = after.map_err(anyhow::Error::msg)?;
+    // A policy that cannot be read denies everything.
+    HookPolicy::parse(&after, &places).map_err(anyhow::Error::msg)?;
     Ok((policy_change(file, before, after), is_project))
 }
 

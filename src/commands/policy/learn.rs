@@ -37,11 +37,19 @@ pub async fn run(file: &ProfileFile, yes: bool, is_json: bool) -> anyhow::Result
             .map(|it| json!({ "commands": it.entries, "approved": it.approved.count }));
         let listed: Vec<_> = listed.collect();
         print_json(&json!({ "proposals": listed }))?;
-    } else if proposals.is_empty() {
-        remark(
-            "nothing to add: no command of this project was approved that the policy could allow as it is",
-        );
+        if !yes {
+            return Ok(ExitAction::DONE);
+        }
     }
+    if proposals.is_empty() {
+        if !is_json {
+            remark(
+                "nothing to add: no command was approved here that the policy could allow as it is",
+            );
+        }
+        return Ok(ExitAction::DONE);
+    }
+    let is_terminal = std::io::stdin().is_terminal();
     let mut added = 0;
     for proposal in proposals {
         let times = match proposal.approved.count {
@@ -56,21 +64,14 @@ pub async fn run(file: &ProfileFile, yes: bool, is_json: bool) -> anyhow::Result
         if !is_json {
             print_line(&format!("{entries}, approved {times}"))?;
         }
-        let is_wanted = if yes {
-            true
-        } else if is_json || !std::io::stdin().is_terminal() {
-            false
-        } else {
-            confirm("Let it pass from now on?").await?
-        };
-        if is_wanted {
+        if yes || (is_terminal && confirm("Let it pass from now on?").await?) {
             add(file, &proposal)?;
             added += 1;
         }
     }
     if added > 0 && !is_json {
         remark(&format!("added {added}; the policy: countersign policy"));
-    } else if !yes && !is_json && !std::io::stdin().is_terminal() {
+    } else if !yes && !is_terminal {
         remark("nothing was changed; add them in a terminal, or with --yes");
         return Ok(ExitAction::code(FAILURE));
     }

@@ -23,7 +23,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   countersign policy init                        choose one of three policies
   countersign policy init project                let agents edit, build and test this project
-  countersign policy try -- cargo test | head    would it be asked, and why?
+  countersign policy try 'cargo test | head'     would it be asked, and why?
   countersign policy learn                       add commands that you keep approving";
 
 #[derive(Args)]

@@ -26,8 +26,8 @@ const COMMANDS: &[(&str, &[&str])] = &[
             "cargo clippy [--workspace] [--locked] [--quiet] [-q]",
             "cargo clippy --all-targets [--workspace] [--locked] [--quiet] [-q]",
             "cargo fmt [--all] [--check]",
-            "cargo test [--release] [--workspace] [--lib] [--bins] [--locked] [--no-run] [--no-fail-fast] [--quiet] [-q] …",
-            "cargo test --all-targets [--release] [--workspace] [--locked] [--no-run] [--quiet] [-q]",
+            "cargo test [--release] [--workspace] [--lib] [--bins] [--locked] [--no-fail-fast] [--quiet] [-q] …",
+            "cargo test --all-targets [--release] [--workspace] [--locked] [--quiet] [-q]",
         ],
     ),
     (

@@ -74,10 +74,7 @@ pub fn with_preset(
     kind: PolicyKind,
     found: Option<&FoundProject>,
 ) -> Result<String, String> {
-    let header = format!(
-        "# The policy \"{kind}\", written by `countersign policy init`. Try it: countersign policy try -- COMMAND\n"
-    );
-    let mut document = parse(text.unwrap_or(&header))?;
+    let mut document = parse(text.unwrap_or_default())?;
     if kind == PolicyKind::ReadOnly {
         document["changes"] = value("deny");
     } else {
@@ -92,7 +89,12 @@ pub fn with_preset(
         project.insert("output", list(&found.output));
         project.insert("files", Item::Table(digests(&found.files)));
     }
-    Ok(document.to_string())
+    Ok(match text {
+        Some(_) => document.to_string(),
+        None => format!(
+            "# Written by `countersign policy init {kind}`. To see what it does: countersign policy try -- COMMAND\n\n{document}"
+        ),
+    })
 }
 
 /// The text with further commands of a project. `current` are the digests of the files that say
