@@ -296,7 +296,7 @@ async fn after_unpairing_run_names_pair_and_offers_it() {
     assert!(alice.unpair("bot").await.unwrap());
     // A list of devices counts for a minute.
     let forget = |profile: &mut Profile| {
-        profile.enforcer.as_mut().unwrap().approvers[0].checked_at = "".into();
+        profile.enforcer.as_mut().unwrap().approvers[0].checked_at = String::new();
         Ok::<_, ProfileError>(())
     };
     world.file("bot").update(forget).unwrap();

@@ -293,9 +293,10 @@ impl PendingRequest<'_> {
                 Ok(()) => Ok((approval, accepted_at)),
                 Err(change) => Err((ApprovalDenial::Changed(change), DenialCause::Changed)),
             },
-            Ok((VerifiedDecision::Rejected(rejection), _)) => {
-                Err((ApprovalDenial::Rejected(rejection), DenialCause::Rejected))
-            }
+            Ok((VerifiedDecision::Rejected(rejection), _)) => Err((
+                ApprovalDenial::Rejected(Box::new(rejection)),
+                DenialCause::Rejected,
+            )),
             Err(error) => Err((ApprovalDenial::Untrusted(error), DenialCause::Untrusted)),
         };
         let effect = match &judged {
