@@ -14,7 +14,7 @@ async fn typed(bot: &Bot, page: &Page) -> (Terminal, String, String) {
     page.press("Short code").await;
     page.fill("Short code", &code).await;
     page.press("Pair").await;
-    page.sees("Compare all fifteen digits").await;
+    page.sees("Compare these digits").await;
     let shown = page.run("return [...document.querySelectorAll('.digits span')].map((one) => one.innerText).join(' ')").await;
     terminal.says("Compare all fifteen digits").await;
     let digits = terminal

@@ -151,7 +151,7 @@ async fn whoever_may_not_renew_signs_in_again_and_keeps_keys_and_pairings() {
     page.press("Sign in again").await;
     page.sees("Sign in as alice.").await;
     page.press("Sign in again").await;
-    page.sees("You have signed in as bob, but the keys of this browser belong to alice.")
+    page.sees("You signed in as bob, but this browser’s keys belong to alice.")
         .await;
     assert_eq!(provider.desk().revoked.len(), 1);
 

@@ -127,7 +127,7 @@ async fn every_view_is_pictured() {
         ("#/agents/bot", "agent", "Message this agent"),
         ("#/history", "history", "terraform"),
         ("#/devices", "devices", "This device"),
-        ("#/device", "device-add", "The new device’s link"),
+        ("#/device", "device-add", "Waiting for the new device"),
         ("#/settings", "settings", "Appearance"),
         ("#/nowhere", "no-such-page", "Page not found"),
     ] {

@@ -234,7 +234,7 @@ async fn requests_of_one_minute_are_told_apart_by_their_ends() {
     for (id, what) in [(&first, "git push"), (&second, "git tag")] {
         let end = &id[28..];
         assert!(
-            listed.contains(&format!("{end}  command.review")),
+            listed.contains(&format!("{end}  Run `{what}` in")),
             "{listed}"
         );
         assert!(!listed.contains(&same), "{listed}");
