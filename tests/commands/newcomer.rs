@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use countersign::client::approver::Approver;
 use countersign::client::enforcer::Enforcer;
-use countersign::client::profile::{Profile, ProfileError};
 use countersign::protocol::decision::Verdict;
 use tempfile::TempDir;
 
@@ -300,12 +299,6 @@ async fn a_command_needs_no_dashes_before_it() {
 async fn after_unpairing_run_names_pair_and_offers_it() {
     let (world, mut alice) = paired(Cluster::start(1).await).await;
     assert!(alice.unpair("bot").await.unwrap());
-    // A list of devices counts for a minute.
-    let forget = |profile: &mut Profile| {
-        profile.enforcer.as_mut().unwrap().approvers[0].checked_at = String::new();
-        Ok::<_, ProfileError>(())
-    };
-    world.file("bot").update(forget).unwrap();
     let ran = run(&world, "bot", &["run", "echo", "hello"]).expect(77);
     assert!(
         ran.err.contains("the pairing with alice has been revoked"),
