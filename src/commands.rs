@@ -47,7 +47,7 @@ pub struct Cli {
 #[derive(Subcommand)]
 enum CliCommand {
     #[command(flatten)]
-    Client(ClientCommand),
+    Client(Box<ClientCommand>),
     /// Print a script that completes commands, profiles and ids in your shell.
     #[command(after_help = complete::EXAMPLES)]
     Completions { shell: Shell },
@@ -85,10 +85,10 @@ impl Cli {
 
     /// Whether an agent waits for it, and takes some exit statuses for permission.
     pub fn is_hook(&self) -> bool {
-        matches!(
-            self.command,
-            Some(CliCommand::Client(ClientCommand::Hook(_)))
-        )
+        match &self.command {
+            Some(CliCommand::Client(command)) => matches!(**command, ClientCommand::Hook(_)),
+            _ => false,
+        }
     }
 }
 
@@ -97,7 +97,7 @@ pub async fn run(cli: Cli) -> anyhow::Result<ExitAction> {
         return next_steps::run(command()).await;
     };
     match chosen {
-        CliCommand::Client(command) => client::run(command).await,
+        CliCommand::Client(command) => client::run(*command).await,
         CliCommand::Completions { shell } => {
             complete::script(shell)?;
             Ok(ExitAction::DONE)

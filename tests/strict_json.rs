@@ -65,10 +65,9 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
     let (admin, operator) = (cluster.admin().await, cluster.operator());
     let nobody = cluster.client(None);
     let pending = request_id();
-    enforcer
-        .submit(&pending, "alice", sealed())
-        .await
-        .expect(202);
+    let submission = enforcer.submission(&pending, "alice", sealed());
+    let sent = enforcer.client.post("/v1/artifacts", &submission).await;
+    sent.expect(202);
     let item = approver.inbox("").await.body("/items/0/msgId");
     let as_approver = json!({ "approverId": "alice" });
     let refresh = envelope("refresh.request", &pending, as_approver.clone(), json!({}));
@@ -113,6 +112,20 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
             envelope("ack.submit", &pending, as_approver, ack),
             false,
         ),
+        Route {
+            method: Method::PUT,
+            path: format!("/v1/exchanges/{pending}/ciphertext"),
+            client: &enforcer.client,
+            body: submission,
+            optional: false,
+        },
+        Route {
+            method: Method::PUT,
+            path: "/v1/approvers/alice/invitations/none".to_owned(),
+            client: &approver.client,
+            body: json!({ "request": "r", "proof": "p" }),
+            optional: false,
+        },
         post(
             "/v1/exchanges/{}/withdraw",
             &enforcer.client,
@@ -223,6 +236,7 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
         "/certificates\" => certificate",
         "/devices\" => device::add",
         "/introductions\" => introduction::introduce",
+        "/invitations\" => device_invitation::create",
         // It has no body.
         "/test\" => notification::test",
     ];
@@ -280,6 +294,7 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
         ("/platform/v1/invitations", 201),
         ("/platform/v1/approvers/alice/keys/k", 200),
         ("/platform/v1/token-revocations", 201),
+        ("/v1/exchanges/{}/ciphertext", 204),
         ("/v1/exchanges/{}/withdraw", 200),
     ] {
         let path = path.replace("{}", &pending);

@@ -122,7 +122,7 @@ fn new_empty_and_binary_files_are_marked() {
     let replaced = propose("Write", &input, Some(b"\x00\xff\x01")).unwrap();
     let patch = replaced["patch"].as_str().unwrap();
     assert!(
-        patch.starts_with("Binary file f of 3 bytes is replaced\n"),
+        patch.starts_with("Binary file f (3 bytes) is replaced\n"),
         "{patch}"
     );
     assert!(patch.ends_with("+text\n"), "{patch}");
@@ -170,7 +170,7 @@ fn cells_that_are_not_there_are_refused() {
     for (cell, mode, expected) in [
         (Some("c1"), "replace", "-x\n"),
         (Some("cell-1"), "delete", "-y\n-z\n"),
-        (Some("c1"), "insert", "(new cell behind c1)"),
+        (Some("c1"), "insert", "(new cell after c1)"),
         (None, "insert", "(new first cell)"),
     ] {
         let shown = change(cell, mode, Some(notebook)).unwrap();

@@ -174,7 +174,10 @@ async fn one_stranger_fills_a_tenth_of_an_inbox_and_the_others_still_get_in() {
     assert_eq!(refused.detail("limit"), 5);
     let message = refused.body("/message");
     assert!(
-        message.as_str().unwrap().contains("share"),
+        message
+            .as_str()
+            .unwrap()
+            .contains("this enforcer already has 5 requests"),
         "not as if the inbox were full: {message}"
     );
     for _ in 0..5 {

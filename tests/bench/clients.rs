@@ -33,7 +33,7 @@ const ALLOWED_MS: f64 = 30.0;
 const HOOK_MS: f64 = 15.0;
 /// Runs that do not count.
 const WARM_UP: usize = 10;
-/// Runs that count. The list of devices is fresh for a minute, so a few of them read it again.
+/// Runs that count. Each also reads the list of devices and the orders of approvers.
 const RUNS: usize = 200;
 
 /// Both ends, with profiles of their own.

@@ -98,7 +98,6 @@ async fn whoever_signs_in_has_a_device_that_pairs_and_approves() {
     first.press("Yes, add it").await;
     first.sees("laptop was added").await;
     second.sees("This device is ready").await;
-    // This reads the list of devices, which the enforcer would keep for a minute.
     let checked = bot.run(&["doctor"]).await;
     assert!(checked.out.contains("laptop"), "{checked:?}");
     approves(&second, &bot, "both").await;

@@ -165,7 +165,7 @@ async fn what_an_enforcer_should_never_encrypt_is_refused_in_words() {
         forger.submit(&said, artifact.text().as_bytes()).await;
         cannot_be_approved(
             &page,
-            &format!("{member} inside the encrypted content differs from what the gateway says."),
+            &format!("{member} in the encrypted content isn’t what the gateway says."),
         )
         .await;
         page.reject_unread().await;

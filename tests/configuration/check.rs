@@ -135,7 +135,7 @@ async fn each_thing_that_is_wrong_is_found_with_a_remedy_and_hides_no_other() {
             "countersign migrate",
         ),
         ("clock", "failed", "ahead", "time server"),
-        ("connections", "failed", "gives 20", "database.pool_size"),
+        ("connections", "failed", "allows 20", "database.pool_size"),
         (
             "notifications",
             "failed",

@@ -140,7 +140,7 @@ async fn a_new_device_signs_for_no_device_that_the_gateway_invents() {
                 list["devices"]
                     .as_array_mut()
                     .unwrap()
-                    .insert(0, more.clone())
+                    .insert(0, more.clone());
             });
         }
     });

@@ -252,12 +252,12 @@ impl HostileScene {
 
     async fn ask(&self, case: Case) -> Result<AcceptedApproval, ApprovalDenial> {
         self.lie(case.lie);
-        self.ask_with(self.enforcer(), case.timeout, async |id| {
+        let asking = self.ask_with(self.enforcer(), case.timeout, async |id| {
             if let Some(says) = &case.says {
                 self.decide(&id, says).await;
             }
-        })
-        .await
+        });
+        Box::pin(asking).await
     }
 
     /// Every case must be denied, and for its own cause.

@@ -11,6 +11,7 @@ import {
 	busy,
 	button,
 	errorText,
+	field,
 	linkButton,
 	note,
 	page,
@@ -91,12 +92,11 @@ export function view({ approver, enrolled }) {
 			value: nameOf(device),
 			maxlength: 64,
 			autocomplete: "off",
-			"aria-label": texts.devices.name,
 		});
 		confirmDialog(
 			{
 				title: texts.devices.renameTitle(visibleText(nameOf(device))),
-				text: [texts.devices.renameText, input],
+				text: [texts.devices.renameText, field(texts.devices.name, input)],
 				action: texts.devices.save,
 			},
 			async (place, control) => {

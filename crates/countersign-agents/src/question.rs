@@ -148,11 +148,10 @@ pub fn answer_text(who: &str, questions: &[AgentQuestion], answers: &QuestionAns
     let mut text =
         format!("This is no error: {who} has answered in place of the dialog. Do not ask again.");
     for (question, texts) in questions.iter().zip(answers) {
-        text.push_str(&format!(
-            "\n{}\nAnswer: {}",
-            question.text.trim(),
-            texts.join(", ")
-        ));
+        text.push('\n');
+        text.push_str(question.text.trim());
+        text.push_str("\nAnswer: ");
+        text.push_str(&texts.join(", "));
     }
     text
 }

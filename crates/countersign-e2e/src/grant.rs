@@ -43,7 +43,7 @@ impl WordPattern {
     pub fn new(words: Vec<Option<String>>, more: bool) -> Option<Self> {
         let bounded = (1..=MAX_WORDS).contains(&words.len());
         let starts = words.first().is_some_and(Option::is_some);
-        let plain = words.iter().flatten().all(is_plain);
+        let plain = words.iter().flatten().all(|word| is_plain(word));
         (bounded && starts && plain).then_some(Self { words, more })
     }
 
@@ -57,7 +57,7 @@ impl WordPattern {
     }
 }
 
-fn is_plain(word: &String) -> bool {
+fn is_plain(word: &str) -> bool {
     let fits = !word.is_empty() && !is_longer(word, MAX_WORD_CHARS);
     fits && !word.chars().any(char::is_control)
 }
@@ -65,7 +65,7 @@ fn is_plain(word: &String) -> bool {
 impl GrantMatch {
     pub fn prefix(words: Vec<String>) -> Option<Self> {
         let bounded = (1..=MAX_WORDS).contains(&words.len());
-        (bounded && words.iter().all(is_plain)).then_some(Self::Prefix(words))
+        (bounded && words.iter().all(|word| is_plain(word))).then_some(Self::Prefix(words))
     }
 
     /// Its name in the signed decision.

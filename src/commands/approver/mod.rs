@@ -1,6 +1,7 @@
 //! The approver's commands: joining, reading what enforcers ask, deciding, devices, and verifying a
 //! decision offline.
 
+mod artifact;
 mod decide;
 mod devices;
 mod inbox;

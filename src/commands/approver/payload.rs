@@ -7,15 +7,12 @@ use countersign::client::{has_invisible, visible, visible_lines};
 use countersign::e2e::PlainArtifact;
 use serde_json::{Map, Value, json};
 
+use super::artifact::members_of;
 use super::questions::render_questions;
 use crate::commands::terminal::{Colour, paint};
 
 /// Longer ones may hide their end beyond the edge of a window.
 const LONG_LINE: usize = 500;
-
-pub fn members_of(artifact: &PlainArtifact) -> Value {
-    serde_json::from_str(artifact.text()).unwrap_or_default()
-}
 
 /// The words of a command, if that is what the payload has.
 pub fn words(payload: &Value) -> Option<Vec<&str>> {

@@ -7,7 +7,7 @@ use countersign::client::{ClientError, visible, visible_lines};
 use countersign::e2e::PlainArtifact;
 use serde_json::{Map, Value};
 
-use super::payload::members_of;
+use super::artifact::members_of;
 use crate::commands::terminal::{Colour, ask, paint};
 
 struct ShownChoice {

@@ -10,7 +10,7 @@ use countersign::client::{ClientError, DecisionRecord, MAX_RECORD_BYTES, Verifie
 use countersign::e2e::{DeviceId, DeviceTrust, Error};
 use serde_json::json;
 
-use super::payload::members_of;
+use super::artifact::members_of;
 use super::view::render_artifact;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::exit_action::{DENIED, ExitAction};

@@ -11,7 +11,8 @@ use countersign::e2e::{DEVICES, OUTCOME, PlainArtifact, REPOSITORY};
 use countersign::protocol::timestamp::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::payload::{formatted, members_of, render_payload, shell_line, warnings};
+use super::artifact::members_of;
+use super::payload::{formatted, render_payload, shell_line, warnings};
 use crate::commands::terminal::{Colour, minutes, paint};
 
 const SALT: &str = "countersign.salt";

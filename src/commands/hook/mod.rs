@@ -68,7 +68,7 @@ fn agents() -> impl clap::builder::TypedValueParser<Value = Agent> {
 }
 
 pub async fn run(args: HookArgs) -> ExitAction {
-    let output = guarded(args.agent, gate(&args)).await;
+    let output = guarded(args.agent, Box::pin(gate(&args))).await;
     ExitAction::code(print(&output))
 }
 

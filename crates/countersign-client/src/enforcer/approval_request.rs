@@ -42,7 +42,7 @@ pub struct AcceptedApproval {
 /// Why a request was not approved.
 #[derive(Debug)]
 pub enum ApprovalDenial {
-    Rejected(VerifiedRejection),
+    Rejected(Box<VerifiedRejection>),
     /// The exchange ended without a decision: `expired`, `withdrawn` or `cancelled`.
     Ended(String),
     TimedOut,

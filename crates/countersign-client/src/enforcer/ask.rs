@@ -71,7 +71,8 @@ impl Enforcer {
         if asked.is_empty() {
             return Err(ApprovalDenial::NotPaired);
         }
-        let devices = self.devices_of(&asked, false, submit_until).await?;
+        // Read again however new the copy is: a device that was just added opens the request too.
+        let devices = self.devices_of(&asked, true, submit_until).await?;
         if let Some(pause) = self.pause_of(&request, submit_until).await {
             return Err(ApprovalDenial::Paused(pause));
         }
@@ -245,7 +246,7 @@ impl PendingRequest<'_> {
     /// Encrypts the request again if a device was added since, so that it can be opened there too.
     async fn seal_again(&mut self) -> Result<()> {
         let deadline = Instant::now() + ACK_TIMEOUT;
-        let devices = self.enforcer.devices_of(&self.asked, false, deadline);
+        let devices = self.enforcer.devices_of(&self.asked, true, deadline);
         let devices = devices.await?;
         let recipients = recipients(&devices);
         if recipients.is_subset(&self.recipients) {
@@ -293,9 +294,10 @@ impl PendingRequest<'_> {
                 Ok(()) => Ok((approval, accepted_at)),
                 Err(change) => Err((ApprovalDenial::Changed(change), DenialCause::Changed)),
             },
-            Ok((VerifiedDecision::Rejected(rejection), _)) => {
-                Err((ApprovalDenial::Rejected(rejection), DenialCause::Rejected))
-            }
+            Ok((VerifiedDecision::Rejected(rejection), _)) => Err((
+                ApprovalDenial::Rejected(Box::new(rejection)),
+                DenialCause::Rejected,
+            )),
             Err(error) => Err((ApprovalDenial::Untrusted(error), DenialCause::Untrusted)),
         };
         let effect = match &judged {
