@@ -171,7 +171,7 @@ proptest! {
             if at > 0 {
                 command.push_str(operators[at]);
             }
-            command.push_str(&format!("{program} {word}"));
+            command.extend([program.as_str(), " ", word]);
         }
         let found = command_parts(&command).expect(&command);
         let words: Vec<_> = found.iter().map(|part| part.words.clone()).collect();
@@ -193,7 +193,8 @@ proptest! {
             let script = format!("show() {{ printf '%s\\0' \"$@\"; printf '\\1'; }}; {command}");
             let output = std::process::Command::new("/bin/sh").args(["-c", &script]).output().unwrap();
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            let expected: String = parts.iter().map(|part| format!("{}\0\u{1}", part.words[1..].join("\0"))).collect();
+            let shown = |part: &CommandPart| format!("{}\0\u{1}", part.words[1..].join("\0"));
+            let expected = parts.iter().map(shown).collect::<Vec<_>>().concat();
             prop_assert_eq!(text, expected, "{}", command);
         }
     }

@@ -49,8 +49,10 @@ fn write(policy: &HookPolicy, path: &str) -> Is {
     judge(policy, Agent::Claude, "Write", &input)
 }
 
-/// The agent, each step with whether it is asked, its tool and its input.
-fn sessions() -> Vec<(Agent, Vec<(bool, String, Value)>)> {
+/// Whether it is asked, its tool and its input.
+type Step = (bool, String, Value);
+
+fn sessions() -> Vec<(Agent, Vec<Step>)> {
     let mut sessions: Vec<(Agent, Vec<_>)> = Vec::new();
     for line in include_str!("sessions.txt").lines() {
         if let Some(agent) = line.strip_prefix("## ") {
@@ -79,9 +81,7 @@ fn twenty_steps_of_every_agent_ask_at_most_four_times() {
     for (agent, steps) in sessions {
         assert_eq!(steps.len(), 20, "{agent}");
         let count = |policy: &HookPolicy| {
-            let asked = |(_, tool, input): &&(bool, String, Value)| {
-                judge(policy, agent, tool, input) != Is::Free
-            };
+            let asked = |(_, tool, input): &&Step| judge(policy, agent, tool, input) != Is::Free;
             steps.iter().filter(asked).count()
         };
         let (asked, before) = (count(&policy), count(&without));

@@ -89,8 +89,10 @@ impl HookPolicy {
     /// The user's own.
     pub fn parse(text: &str, places: &WorkDirectories) -> Result<Self, String> {
         let file: PolicyFile = toml::from_str(text).map_err(|error| problem(text, &error))?;
-        let mut policy = Self::default();
-        policy.denies_changes = file.changes == OtherChanges::Deny;
+        let mut policy = Self {
+            denies_changes: file.changes == OtherChanges::Deny,
+            ..Self::default()
+        };
         if let Some(tools) = &file.allow.tools {
             policy.allow.tools.clear();
             if tools.iter().any(|tool| tool == "edit") {

@@ -265,7 +265,6 @@ pub(super) fn only_reads(words: &[String]) -> bool {
     };
     let words: Vec<&str> = rest.iter().map(String::as_str).collect();
     match (program.as_str(), words.as_slice()) {
-        ("echo", _) => true,
         ("printf", words) => words.first().is_none_or(|word| !word.starts_with('-')),
         ("find", words) => words.iter().all(|word| is_find_word(word)),
         ("sed", ["-n", lines, files @ ..]) => {
@@ -273,7 +272,7 @@ pub(super) fn only_reads(words: &[String]) -> bool {
         }
         (name, ["--version" | "-V"]) if has(VERSIONS, name) => true,
         ("git", ["--no-pager", words @ ..] | words) => git_only_reads(words),
-        ("node" | "npm" | "pnpm" | "yarn", ["-v"]) | ("go", ["version"]) => true,
+        ("echo", _) | ("node" | "npm" | "pnpm" | "yarn", ["-v"]) | ("go", ["version"]) => true,
         ("date", [format]) if format.starts_with('+') => true,
         (name, words) => {
             is_listed(PROGRAMS, name, words)

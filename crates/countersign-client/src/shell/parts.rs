@@ -52,7 +52,7 @@ pub fn command_parts(command: &str) -> Option<Vec<CommandPart>> {
 /// The text before the first operator, the operator, and the text behind it.
 fn until_operator(text: &str) -> Option<(&str, Option<(&'static str, &str)>)> {
     let mut from = 0;
-    while let Some(at) = find_unquoted(text, from, &['|', '&', ';'])? {
+    while let Some(at) = find_unquoted(text, from, &['|', '&', ';']) {
         // `2>&1`
         if text[at..].starts_with('&') && text[..at].ends_with('>') {
             from = at + 1;
@@ -66,26 +66,27 @@ fn until_operator(text: &str) -> Option<(&str, Option<(&'static str, &str)>)> {
     Some((text, None))
 }
 
-/// Where one of these signs stands outside of quotes. `None` if a quote does not end.
-fn find_unquoted(text: &str, from: usize, signs: &[char]) -> Option<Option<usize>> {
+/// Where one of these signs stands outside of quotes. A quote that does not end has no words, which
+/// the caller finds out.
+fn find_unquoted(text: &str, from: usize, signs: &[char]) -> Option<usize> {
     let mut quote = None;
     for (at, sign) in text.char_indices() {
-        match quote {
-            Some(open) if open == sign => quote = None,
-            Some(_) => {}
-            None if matches!(sign, '\'' | '"') => quote = Some(sign),
-            None if at >= from && signs.contains(&sign) => return Some(Some(at)),
-            None => {}
+        if quote == Some(sign) {
+            quote = None;
+        } else if quote.is_none() && matches!(sign, '\'' | '"') {
+            quote = Some(sign);
+        } else if quote.is_none() && at >= from && signs.contains(&sign) {
+            return Some(at);
         }
     }
-    quote.is_none().then_some(None)
+    None
 }
 
 fn read_part(text: &str, reads_pipe: bool) -> Option<CommandPart> {
     let mut redirections = Vec::new();
     let mut words = String::new();
     let mut left = text;
-    while let Some(at) = find_unquoted(left, 0, &['<', '>'])? {
+    while let Some(at) = find_unquoted(left, 0, &['<', '>']) {
         let (before, redirection) = left.split_at(at);
         let writes = redirection.starts_with('>');
         // The number of a stream stands alone before the sign: `a2>b` is something else.
