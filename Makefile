@@ -150,6 +150,14 @@ agents: postgres ## Prove the hooks with the real agents, from npm (over 1 GB), 
 	@cd target/agents/node_modules/opencode-ai && node postinstall.mjs
 	$(CARGO) test --locked --bench countersign-agents -- $(ARGS)
 
+.PHONY: pictures
+pictures: ## Renew the pictures of the documents, from the views that the browser tests keep.
+	$(MAKE) test-run ARGS="--test countersign-tests -- browser::views"
+	cp target/page/inbox-desktop-light.png docs/images/inbox.png
+	cp target/page/request-patch-desktop-light.png docs/images/patch.png
+	cp target/page/request-command-phone-light.png docs/images/phone.png
+	cp target/page/pair-phone-light.png docs/images/pairing.png
+
 .PHONY: page-check
 page-check: postgres ## Look at every view of the page in Chromium: accessibility, speed, two devices, Lighthouse; needs npm; ARGS="--only speed" and the like are passed on.
 	@scripts/install chromium node npm

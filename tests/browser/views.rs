@@ -11,8 +11,8 @@ use super::stage::{Bot, BrowserStage, Running};
 const PATCH: &str = include_str!("views/example.patch");
 const PLAN: &str = include_str!("views/plan.md");
 
-/// Once it is painted anew.
-const PAINTED: &str = "return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))";
+/// Once it is painted anew, with every colour where it goes.
+const PAINTED: &str = "document.getAnimations().forEach((it) => it.finish()); return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))";
 
 struct Album {
     directory: PathBuf,
@@ -40,6 +40,8 @@ impl Album {
                     .session
                     .devtools("Emulation.setEmulatedMedia", media)
                     .await;
+                // A change of colours begins with the first frame.
+                self.page.run(PAINTED).await;
                 self.page.run(PAINTED).await;
                 let file = self.directory.join(format!("{name}-{size}-{colours}.png"));
                 std::fs::write(file, self.page.picture().await).unwrap();
