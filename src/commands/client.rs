@@ -62,13 +62,13 @@ pub enum ClientCommand {
     /// wherever it is given.
     #[command(after_help = waiting::EXAMPLES)]
     Waiting(WaitingArgs),
-    /// List what was allowed beyond one request, forget it here, or end it as its approver.
+    /// List standing permissions (grants); forget or end one.
     #[command(after_help = grants::EXAMPLES, args_conflicts_with_subcommands = true)]
     Grants(GrantsArgs),
     /// Choose which calls of agents need no approval, and try a call.
     ///
-    /// Without a command, shows the policy. It is a file beside the profile, and counts for all
-    /// agents of this user.
+    /// Without a command, shows the policy. It is a file beside the profile, and applies to
+    /// all of this user's agents.
     #[command(after_help = policy::EXAMPLES, args_conflicts_with_subcommands = true)]
     Policy(PolicyArgs),
     /// Give an agent tools to ask with: an MCP server on standard input and output.

@@ -35,7 +35,7 @@ enum GrantsCommand {
         #[command(flatten)]
         options: ClientOptions,
     },
-    /// Forget a grant of this enforcer, or all of them: then it is asked again.
+    /// Forget a grant of this enforcer, or all of them; the agent then asks again.
     Forget {
         #[command(flatten)]
         options: ClientOptions,

@@ -69,3 +69,11 @@ pub fn save(file: &Path, text: &str) -> anyhow::Result<()> {
         )
     })
 }
+
+/// `once`, `2 times`
+pub fn times(count: u64) -> String {
+    match count {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
+    }
+}

@@ -182,7 +182,7 @@ fn trying_says_part_by_part_what_would_happen() {
     let ran = home.run(&["policy", "try", "ls && git push"]);
     assert_eq!(
         ran.out,
-        "asked\n  passes  ls: it only reads\n  stops   git push: no rule of the policy allows it\n"
+        "needs approval\n  passes  ls: it only reads\n  asks    git push: no rule of the policy allows it\n"
     );
     home.write("project/Cargo.toml", "[package]\nname = 'y'\n");
     let changed = tried(&home, &["cargo test"]);

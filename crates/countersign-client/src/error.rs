@@ -86,7 +86,7 @@ pub enum ClientError {
     )]
     Prompts { path: PathBuf, problem: String },
     #[error(
-        "no grant is used, because {path} has to tell which were ended: {problem}; remove the file once you have looked at it"
+        "grants don't apply, because {path}, which records the ended ones, cannot be used: {problem}; remove the file once you have looked at it"
     )]
     Orders { path: PathBuf, problem: String },
     #[error("the grants that were given are not known, because {path} cannot be used: {problem}")]

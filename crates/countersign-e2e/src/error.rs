@@ -63,7 +63,9 @@ pub enum Error {
         "the link is not for this device: make a new one on the new device, and open it on a device you already use"
     )]
     NotAsked,
-    #[error("this is no link for a new device; copy all of it, from the page's address to its end")]
+    #[error(
+        "that isn't a link for a new device; copy the whole link, from the page's address to its end"
+    )]
     InvitationLink,
     #[error(
         "the new device's keys are not those that it sent; someone may be interfering: start again, and do not use this \

@@ -55,7 +55,7 @@ enum DevicesCommand {
         #[arg(long)]
         yes: bool,
     },
-    /// Call a device by another name, on this device only.
+    /// Rename a device, on this device only.
     Rename {
         #[command(flatten)]
         options: ClientOptions,

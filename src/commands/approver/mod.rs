@@ -60,14 +60,13 @@ pub enum ApproverCommand {
     /// rejected, 75 not picked up in time.
     #[command(after_help = prompt::EXAMPLES)]
     Prompt(prompt::PromptArgs),
-    /// Stop an agent for a while: every call that would be asked is denied at once, and grants are
-    /// not used.
+    /// Pause an agent: calls that need approval are denied at once, and grants don't apply.
     ///
-    /// It counts from the agent's next call on, unless the gateway withholds it. Exit status: 0
+    /// Takes effect with the agent's next call, unless the gateway withholds it. Exit status: 0
     /// sent or confirmed, 77 rejected, 75 not confirmed in time.
     #[command(after_help = orders::PAUSE_EXAMPLES)]
     Pause(orders::PauseArgs),
-    /// Let an agent go on that you have paused.
+    /// Let a paused agent continue.
     #[command(after_help = "Example:\n  countersign resume build-bot")]
     Resume(orders::OrderOptions),
     /// List your devices; add or revoke one.

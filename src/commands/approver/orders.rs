@@ -15,7 +15,7 @@ use super::input::open;
 use crate::commands::client_options::{ClientOptions, ListedEntry};
 use crate::commands::complete;
 use crate::commands::exit_action::{DENIED, ExitAction, FAILURE, NO_DECISION};
-use crate::commands::output::{print_json, remark};
+use crate::commands::output::{print_json, remark, times};
 use crate::commands::short_id::{find_id, short_id};
 use crate::commands::terminal::{TerminalScreen, parse_duration};
 
@@ -54,7 +54,7 @@ impl OrderOptions {
     fn session(&self) -> anyhow::Result<Option<SessionId>> {
         let parsed = self.session.as_deref().map(SessionId::parse);
         match parsed {
-            Some(None) => Err(ClientError::Choice("this is no id of a session").into()),
+            Some(None) => Err(ClientError::Choice("that isn't a session ID").into()),
             session => Ok(session.flatten()),
         }
     }
@@ -144,7 +144,7 @@ fn report(
             NO_DECISION,
         ),
         (PromptStatus::Expired, _) => (
-            "expired: the agent's machine did not ask for it in time".to_owned(),
+            "expired: the agent's machine didn't pick it up in time".to_owned(),
             NO_DECISION,
         ),
         (PromptStatus::Rejected | PromptStatus::Error, _) => {
@@ -172,7 +172,7 @@ pub async fn given_grants(options: &ClientOptions) -> anyhow::Result<Vec<ListedE
 fn given_line(given: &GivenGrant, ids: &[&String], used: Option<&GrantUse>) -> ListedEntry {
     let uses = match used {
         Some(GrantUse { count, last_at }) => {
-            format!("used {count} times, last at {}", visible(last_at))
+            format!("used {}, last at {}", times(*count), visible(last_at))
         }
         None => "not used yet, as far as is known".to_owned(),
     };
@@ -216,14 +216,14 @@ pub async fn end_grant(
         (None, Some(enforcer)) => (id, enforcer),
         (None, None) => {
             remark(&format!(
-                "this device gave no grant {}; see: countersign grants. Of another device's grant give the whole id, and --enforcer",
+                "this device gave no grant {}; see: countersign grants. For a grant from another device, give its whole ID and --enforcer",
                 visible(id)
             ));
             return Ok(ExitAction::code(DENIED));
         }
     };
     let Some(request_id) = RequestId::parse(request_id) else {
-        return Err(ClientError::Choice("this is no id of a request").into());
+        return Err(ClientError::Choice("that isn't a request ID").into());
     };
     let order = ControlOrder::EndGrant {
         request_id: request_id.clone(),

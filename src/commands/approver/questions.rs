@@ -106,7 +106,7 @@ impl ShownQuestion {
     fn read(&self, answer: &str) -> Result<Vec<String>, ClientError> {
         let answer = answer.trim();
         if answer.is_empty() {
-            return Err(ClientError::Choice("an answer is not empty"));
+            return Err(ClientError::Choice("an answer can't be empty"));
         }
         if let Some(label) = self.choice(answer) {
             return Ok(vec![label]);

@@ -115,7 +115,9 @@ fn installed(agent: Agent, configuration: &AgentConfiguration, report: &mut Find
     if places > 1 && !is_alone {
         report.warn(
             check.clone(),
-            format!("installed in {places} places, so every call is asked {places} times"),
+            format!(
+                "installed in {places} places, so you're asked {places} times about every call"
+            ),
             "remove all but one: countersign install --remove, with --user, --project or --managed",
         );
     }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::commands::client_options::ListedEntry;
 use crate::commands::exit_action::{DENIED, ExitAction};
 use crate::commands::grant_text::{describe, shown};
-use crate::commands::output::remark;
+use crate::commands::output::{remark, times};
 use crate::commands::short_id::{find_id, short_id};
 
 fn as_json(kept: &KeptGrant) -> Value {
@@ -50,11 +50,11 @@ fn as_text(kept: &KeptGrant, ids: &[&String]) -> String {
         None => String::new(),
     };
     let used = match (kept.uses, &kept.used_at) {
-        (uses, Some(at)) => format!("; used {uses} times, last at {}", visible(at)),
+        (uses, Some(at)) => format!("; used {}, last at {}", times(uses), visible(at)),
         _ => String::new(),
     };
     let suspended = if kept.is_suspended {
-        "; not while its session is closed"
+        "; inactive while its session is closed"
     } else {
         ""
     };
@@ -67,7 +67,9 @@ fn as_text(kept: &KeptGrant, ids: &[&String]) -> String {
 pub fn grants(file: &ProfileFile) -> anyhow::Result<Vec<ListedEntry>> {
     let enforcer = Enforcer::open(file, &Clock::system())?;
     for pause in enforcer.pauses()? {
-        remark(&format!("{pause}: nothing is asked, and no grant is used"));
+        remark(&format!(
+            "{pause}: calls that need approval are denied, and grants don't apply"
+        ));
     }
     let grants = enforcer.grants()?;
     let ids: Vec<_> = grants.iter().map(|kept| &kept.request_id).collect();

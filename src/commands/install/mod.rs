@@ -89,7 +89,7 @@ async fn carry_out(args: &InstallArgs) -> anyhow::Result<ExitAction> {
         return Ok(ExitAction::DONE);
     }
     if args.json && !args.yes {
-        let expected = "with --json nobody is asked; add --yes or --dry-run";
+        let expected = "--json can't ask; add --yes or --dry-run";
         return Err(ClientError::Choice(expected).into());
     }
     if !args.yes && !agreed().await? {
@@ -173,6 +173,7 @@ fn done(args: &InstallArgs) -> String {
         return format!("{title} no longer asks, from its next start on");
     }
     format!(
-        "{title} asks before it acts, from its next start on; check it: countersign doctor {agent}"
+        "{title} asks before it acts, from its next start on; check it: countersign doctor {agent}\n\
+         While it waits, another terminal shows who is asked, and how long: countersign waiting --watch"
     )
 }

@@ -40,10 +40,10 @@ pub fn run(args: &TryArgs) -> anyhow::Result<ExitAction> {
     };
     let explained = explain_here(&file, &here()?, tool, &input)?;
     let (outcome, name) = match &explained.judgement {
-        PolicyJudgement::NotAsked => ("passes without a question", "notAsked"),
-        PolicyJudgement::Asked => ("asked", "asked"),
+        PolicyJudgement::NotAsked => ("needs no approval", "notAsked"),
+        PolicyJudgement::Asked => ("needs approval", "asked"),
         PolicyJudgement::AlwaysAsked => (
-            "asked every time, whatever the policy and earlier approvals say",
+            "needs approval every time, whatever the policy and earlier approvals say",
             "alwaysAsked",
         ),
         PolicyJudgement::Denied(_) => ("denied without asking anyone", "denied"),
@@ -59,7 +59,7 @@ pub fn run(args: &TryArgs) -> anyhow::Result<ExitAction> {
     }
     print_line(outcome)?;
     for part in &explained.parts {
-        let mark = if part.is_free { "passes" } else { "stops" };
+        let mark = if part.is_free { "passes" } else { "asks" };
         print_line(&format!(
             "  {mark:<6}  {}: {}",
             visible(&part.part),

@@ -67,7 +67,7 @@ pub async fn offer(file: &ProfileFile, may_ask: bool) -> anyhow::Result<()> {
         return Ok(());
     }
     if !may_ask || !std::io::stdin().is_terminal() {
-        remark("every change is asked about; to be asked less often: countersign policy init");
+        remark("every change needs approval; for fewer questions: countersign policy init");
         return Ok(());
     }
     let kind = choose().await?;
@@ -124,7 +124,7 @@ fn say_next(kind: PolicyKind, is_in_project: bool) {
         );
         if !is_in_project {
             remark(
-                "this directory is in no repository; run it again in each project: countersign policy init project",
+                "this directory isn't in a repository; run it again in each project: countersign policy init project",
             );
         }
     }

@@ -13,7 +13,7 @@ use serde_json::json;
 use super::attempt::explain_here;
 use super::{here, policy_change};
 use crate::commands::exit_action::{ExitAction, FAILURE};
-use crate::commands::output::{print_json, print_line, remark};
+use crate::commands::output::{print_json, print_line, remark, times};
 use crate::commands::terminal::confirm;
 
 /// Words of commands that a person decides about each time: they publish, install, remove, or
@@ -52,19 +52,18 @@ pub async fn run(file: &ProfileFile, yes: bool, is_json: bool) -> anyhow::Result
     let is_terminal = std::io::stdin().is_terminal();
     let mut added = 0;
     for proposal in proposals {
-        let times = match proposal.approved.count {
-            1 => "once".to_owned(),
-            count => format!("{count} times"),
-        };
         let entries = proposal
             .entries
             .iter()
             .map(|it| format!("`{}`", visible(it)));
         let entries = entries.collect::<Vec<_>>().join(" and ");
         if !is_json {
-            print_line(&format!("{entries}, approved {times}"))?;
+            print_line(&format!(
+                "{entries}, approved {}",
+                times(proposal.approved.count)
+            ))?;
         }
-        if yes || (is_terminal && confirm("Let it pass from now on?").await?) {
+        if yes || (is_terminal && confirm("Allow it without asking from now on?").await?) {
             add(file, &proposal)?;
             added += 1;
         }

@@ -89,7 +89,7 @@ fn show(options: &ClientOptions) -> anyhow::Result<ExitAction> {
         print_line(visible_lines(text).trim_end())?;
     } else {
         remark(
-            "there is no policy: reads inside the project need no approval, everything else is asked",
+            "there is no policy: reads inside the project need no approval; everything else does",
         );
         remark("choose one: countersign policy init");
     }

@@ -61,7 +61,7 @@ pub async fn run(args: WaitingArgs) -> anyhow::Result<ExitAction> {
         return Ok(ExitAction::DONE);
     }
     if requests.is_empty() {
-        remark("no program of this user waits for a decision");
+        remark("nothing on this machine is waiting for a decision");
     }
     requests.iter().try_for_each(|it| print_line(&lines(it)))?;
     Ok(ExitAction::DONE)
@@ -131,7 +131,7 @@ async fn watch(directory: &Path, json: bool) -> anyhow::Result<()> {
 pub async fn decide(options: &ClientOptions) -> anyhow::Result<ExitAction> {
     anyhow::ensure!(
         !options.json,
-        ClientError::Choice("there is nothing for programs in it; use approve and reject")
+        ClientError::Choice("--json doesn't work with --decide; use approve and reject")
     );
     let profile = options.file()?;
     let approver = open_sealed(&profile)?;

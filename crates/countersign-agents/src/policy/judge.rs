@@ -93,7 +93,7 @@ impl HookPolicy {
             whole(PolicyJudgement::AlwaysAsked, reason)
         };
         let Some(named) = named else {
-            return always("nobody can say which files it names");
+            return always("it's unclear which files it names");
         };
         if named.iter().any(|it| it.is_own(places)) {
             return whole(PolicyJudgement::Denied(OWN_FILES.to_owned()), OWN_FILES);
@@ -112,7 +112,7 @@ impl HookPolicy {
             return always(reason);
         }
         if self.ask.has(agent, call, parts.as_deref(), named) {
-            return whole(PolicyJudgement::Asked, "the policy says that it is asked");
+            return whole(PolicyJudgement::Asked, "the policy asks about this");
         }
         let judged = JudgedCall {
             agent,
@@ -182,7 +182,7 @@ impl HookPolicy {
             };
         }
         if part.reads_pipe && !is_filter(program) {
-            return Err("it is not known how it uses the output of the part before it".to_owned());
+            return Err("it isn't a known filter for piped input".to_owned());
         }
         let (in_project, readable) = (judged.all_in_project(), self.all_readable(judged));
         let edits = self.allow.tools.contains(&ToolRule::Class("edit"));
@@ -260,7 +260,7 @@ impl HookPolicy {
                     problem = Some("the same command changes what it does".to_owned());
                 }
                 None if coverage == RuleCoverage::Whole || in_scope => {
-                    return Some(Ok(format!("the policy has `{rule}`")));
+                    return Some(Ok(format!("the policy allows `{rule}`")));
                 }
                 None => problem = Some("it names something outside of the project".to_owned()),
             }

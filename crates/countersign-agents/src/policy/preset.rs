@@ -162,7 +162,7 @@ fn digests(files: &FileDigests) -> Table {
     let mut table = Table::new();
     table
         .decor_mut()
-        .set_prefix("\n# The commands above are asked again when one of these changes.\n");
+        .set_prefix("\n# If one of these files changes, the commands above need approval again.\n");
     for (name, digest) in files {
         table.insert(name, value(digest));
     }

@@ -296,7 +296,7 @@ fn check_edit(artifact: &PlainArtifact, matches: &GrantMatch, scope: DecisionSco
     match subject {
         Some((subject, Some(_))) if subject.permits(matches, &subject) => Ok(()),
         _ => Err(ClientError::Choice(
-            "this is no edit of an agent's session that could be permitted again, or its files are not in the project",
+            "this edit can't be permitted for longer: it isn't part of a session, or its files aren't in the project",
         )),
     }
 }
