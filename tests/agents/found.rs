@@ -109,9 +109,21 @@ fn a_digest_changes_with_what_its_commands_do() {
     assert!(changed("Cargo.toml"));
     write(root, "makefile", "test:");
     assert!(changed("makefile") && !changed("Makefile"));
-    // Whatever cannot be read is not what it was.
+    // A package elsewhere can name what cargo fetches.
+    write(root, "Cargo.toml", "[dependencies]\nx = { path = 'x' }");
+    assert_eq!(bound_digests(root)["Cargo.toml"], "unreadable");
+    write(
+        root,
+        "Cargo.toml",
+        "[target.'cfg(unix)'.dev-dependencies.x]\npath = 'x'",
+    );
+    assert_eq!(bound_digests(root)["Cargo.toml"], "unreadable");
+    // Whatever cannot be read is not what it was, and none of its commands is found.
     write(root, "Cargo.toml", "[workspace]\nmembers = [\"**/x\"]");
     assert_eq!(bound_digests(root)["Cargo.toml"], "unreadable");
+    let found = FoundProject::look_at(root).commands;
+    assert!(!found.iter().any(|it| it.starts_with("cargo")), "{found:?}");
+    assert!(found.contains(&"make test".to_owned()), "{found:?}");
 }
 
 #[test]

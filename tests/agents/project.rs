@@ -3,10 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use countersign::agent::{Agent, FoundProject, HookPolicy, PolicyKind, with_commands, with_preset};
+use countersign::agent::{
+    Agent, FoundProject, HookEvent, HookPolicy, PolicyJudgement, PolicyKind, with_commands,
+    with_preset,
+};
 use serde_json::{Value, json};
 
-use super::inputs::places;
+use super::inputs::{named, places};
 use super::policy::{Is, bash, judge, parse, read};
 
 fn digests() -> BTreeMap<String, String> {
@@ -176,7 +179,6 @@ fn reading_commands_pass_only_with_options_that_read() {
         "uniq -c",
         "cut -d: -f1 a",
         "tr a-z A-Z",
-        "diff -u a b",
         "stat a",
         "tree -L 2",
         "du -sh src",
@@ -199,8 +201,7 @@ fn reading_commands_pass_only_with_options_that_read() {
         "printf '%s' a",
         "date +%F",
         "which cargo",
-        "cargo --version",
-        "node -v",
+        "make --version",
         "git --version",
         "pwd",
         "true && false || echo no",
@@ -419,6 +420,19 @@ fn a_command_of_the_project_counts_as_long_as_its_file_is_the_same() {
         files.remove("Makefile");
     });
     assert_eq!(bash(&gone, "make test"), Is::Asked);
+    let unreadable = changed("Makefile", "unreadable");
+    assert_eq!(bash(&unreadable, "make test"), Is::Asked);
+    let text = with_preset(
+        None,
+        PolicyKind::Project,
+        Some(&FoundProject {
+            files: [("Makefile".to_owned(), "unreadable".to_owned())].into(),
+            ..found()
+        }),
+    );
+    let mut both = parse(&text.unwrap());
+    both.compare_files(|| [("Makefile".to_owned(), "unreadable".to_owned())].into());
+    assert_eq!(bash(&both, "make test"), Is::Asked);
     // Nobody has looked at the files.
     assert_eq!(bash(&policy(), "npm test"), Is::Asked);
     for command in [
@@ -560,4 +574,52 @@ fn no_known_escape_passes_under_project() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
     assert!(count >= 400, "{count}");
+}
+
+/// Below the root, other files say what the same commands do.
+#[test]
+fn commands_of_the_project_count_in_its_root_alone() {
+    let policy = preset(PolicyKind::Project);
+    for (directory, is) in [
+        ("/srv/project", Is::Free),
+        (".", Is::Free),
+        ("/srv/project/sub", Is::Asked),
+    ] {
+        let input = json!({ "command": "make test", "dir_path": directory });
+        let judged = judge(&policy, Agent::Gemini, "run_shell_command", &input);
+        assert_eq!(judged, is, "{directory}");
+    }
+    let mut places = places();
+    places.directory = "/srv/project/sub".into();
+    for command in ["make test", "rm -rf target", "rm -rf ../src"] {
+        let event = json!({
+            "hook_event_name": "PreToolUse", "cwd": "/srv/project/sub", "tool_name": "Bash",
+            "tool_input": { "command": command },
+        });
+        let event = HookEvent::read(Agent::Claude, event.to_string().as_bytes()).unwrap();
+        let call = event.call().unwrap();
+        let names = named(&places, &call.named_paths().unwrap());
+        let judged = policy.judge(Agent::Claude, call, &places, Some(&names));
+        assert_eq!(judged, PolicyJudgement::Asked, "{command}");
+    }
+}
+
+/// A file that says what a command does has another name behind a link.
+#[test]
+fn a_bound_file_behind_a_link_is_bound_too() {
+    let policy = preset(PolicyKind::Project);
+    let event = json!({
+        "hook_event_name": "PreToolUse", "cwd": "/srv/project", "tool_name": "Bash",
+        "tool_input": { "command": "echo x > other && make test" },
+    });
+    let event = HookEvent::read(Agent::Claude, event.to_string().as_bytes()).unwrap();
+    let call = event.call().unwrap();
+    let mut names = named(&places(), &call.named_paths().unwrap());
+    let judged = policy.judge(Agent::Claude, call, &places(), Some(&names));
+    assert_eq!(judged, PolicyJudgement::NotAsked);
+    for name in names.iter_mut().filter(|it| it.path.ends_with("other")) {
+        name.real = "/srv/project/Makefile".into();
+    }
+    let judged = policy.judge(Agent::Claude, call, &places(), Some(&names));
+    assert_eq!(judged, PolicyJudgement::Asked);
 }

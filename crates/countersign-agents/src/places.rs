@@ -36,24 +36,27 @@ const OWN_SETTINGS: [&str; 2] = [".countersign.toml", ".env"];
 /// without being told to. Reading them does no harm. `*` stands for the end of a name, or for its
 /// beginning.
 const RUN_LATER: &str = "
-    *.code-workspace *.pth .aider.conf.yml .amazonq .bash_login .bash_logout .bash_profile
-    .bashrc .bazeliskrc .bazelrc .bazelversion .buildkite .bundle/config .cargo/config
-    .cargo/config.toml .circleci .cirrus.yml .claude .codex .config/autostart .config/fish
-    .config/git .config/lefthook* .config/mise* .config/systemd/user .copilot .cursor
-    .devcontainer .devcontainer.json .dir-locals-2.el .dir-locals.el .drone.yml .envrc
-    .eslintrc* .exrc .forgejo/workflows .gdbinit .gemini .git .gitconfig .gitea/workflows
-    .githooks .github/actions .github/workflows .gitlab-ci.yml .gitmodules .gitpod.yml .helix
-    .husky .idea .irbrc .kiro .lefthook* .lintstagedrc* .lldbinit .local/bin .local/lib
-    .mcp.json .mise .mise.local.toml .mise.toml .mvn .npmrc .nvim.lua .nvimrc .opencode
-    .overcommit.yml .pdbrc .pnp.cjs .pnp.loader.mjs .pnpmfile.cjs .pre-commit-config.yaml
-    .prettierrc* .profile .pryrc .pylintrc .pypirc .pythonrc .roo .rspec .rubocop.yml
-    .tool-versions .travis.yml .vimrc .vscode .windsurf .woodpecker* .yarn/plugins
-    .yarn/releases .yarn/sdks .yarnrc .yarnrc.yml .zed .zlogin .zlogout .zprofile .zshenv .zshrc
-    Directory.Build.props Directory.Build.targets Jenkinsfile appveyor.yml azure-pipelines.yml
-    bitbucket-pipelines.yml bunfig.toml commitlint.config.* devbox.json devenv.nix
-    eslint.config.* flake.nix gradle.properties gradle/wrapper gradlew lefthook*
-    lint-staged.config.* mise.local.toml mise.toml mvnw pnpm-workspace.yaml prettier.config.*
-    pylintrc rust-toolchain rust-toolchain.toml shell.nix sitecustomize.py tools/bazel
+    *.code-workspace *.pth *.sublime-project .aider.conf.yml .amazonq .amp .augment .autoenv*
+    .bash_login .bash_logout .bash_profile .bashrc .bazeliskrc .bazelrc .bazelversion .buildkite
+    .bundle/config .cargo/config .cargo/config.toml .circleci .cirrus.yml .claude .clinerules
+    .codex .config/autostart .config/dotnet-tools.json .config/fish .config/git .config/lefthook*
+    .config/mise* .config/systemd/user .continue .copilot .crush* .cursor .devcontainer
+    .devcontainer.json .dir-locals-2.el .dir-locals.el .direnv .drone.yml .envrc .eslintrc* .exrc
+    .factory .fleet .forgejo/workflows .gdbinit .gemini .git .gitconfig .gitea/workflows .githooks
+    .github/actions .github/workflows .gitlab-ci.yaml .gitlab-ci.yml .gitmodules .gitpod.yml .helix
+    .hg .husky .idea .iflow .irbrc .jj .junie .kiro .lazy.lua .lefthook* .lintstagedrc* .lldbinit
+    .local.vimrc .local/bin .local/lib .lvimrc .mcp.json .mise .mise.local.toml .mise.toml .mvn
+    .npmrc .nvim .nvim.lua .nvimrc .opencode .openhands .overcommit.yml .pdbrc .pnp.cjs .pnp.js
+    .pnp.loader.mjs .pnpmfile.cjs .pre-commit-config.yaml .prettierrc* .profile .pryrc .pylintrc
+    .pypirc .pythonrc .qwen .roo .ropeproject .rspec .rubocop.yml .sl .stylelintrc* .tool-versions
+    .trae .travis.yml .vim .vimrc .vs .vscode .windsurf .woodpecker* .yarn/plugins .yarn/releases
+    .yarn/sdks .yarn/unplugged .yarnrc .yarnrc.yml .zed .zlogin .zlogout .zprofile .zshenv .zshrc
+    Directory.Build.props Directory.Build.rsp Directory.Build.targets Directory.Packages.props
+    Jenkinsfile appveyor.yml azure-pipelines.yaml azure-pipelines.yml bitbucket-pipelines.yml
+    bunfig.toml commitlint.config.* crush.json default.nix devbox.json devenv.nix eslint.config.*
+    flake.nix global.json gradle.properties gradle/wrapper gradlew lefthook* lint-staged.config.*
+    mise.local.toml mise.toml mvnw nuget.config pnpm-workspace.yaml prettier.config.* pylintrc
+    rust-toolchain rust-toolchain.toml shell.nix sitecustomize.py stylelint.config.* tools/bazel
     usercustomize.py
 ";
 

@@ -6,7 +6,7 @@ use countersign::client::profile::ProfileFile;
 use countersign::client::visible;
 use serde_json::{Value, json};
 
-use super::here;
+use super::place::here;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::exit_action::ExitAction;
 use crate::commands::output::{print_json, print_line};

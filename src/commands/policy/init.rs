@@ -9,7 +9,7 @@ use countersign::agent::{
 use countersign::client::ClientError;
 use countersign::client::profile::ProfileFile;
 
-use super::{here, policy_change, policy_path};
+use super::place::{here, policy_change, policy_path};
 use crate::commands::exit_action::{ExitAction, FAILURE};
 use crate::commands::install::show_change;
 use crate::commands::output::remark;

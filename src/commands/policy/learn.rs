@@ -11,7 +11,7 @@ use countersign::client::visible;
 use serde_json::json;
 
 use super::attempt::explain_here;
-use super::{here, policy_change};
+use super::place::{here, policy_change};
 use crate::commands::exit_action::{ExitAction, FAILURE};
 use crate::commands::output::{print_json, print_line, remark, times};
 use crate::commands::terminal::confirm;

@@ -4,17 +4,17 @@
 mod attempt;
 mod init;
 mod learn;
+mod place;
 
 use clap::{Args, Subcommand};
 use countersign::agent::PolicyKind;
-use countersign::agent::install::file::FileChange;
 use countersign::agent::own_policy;
-use countersign::client::profile::ProfileFile;
 use countersign::client::visible_lines;
 use serde_json::json;
 
 use self::attempt::TryArgs;
 pub use self::init::{init_for, offer};
+use self::place::policy_path;
 use super::client_options::ClientOptions;
 use super::exit_action::ExitAction;
 use super::output::{print_json, print_line, remark};
@@ -94,24 +94,4 @@ fn show(options: &ClientOptions) -> anyhow::Result<ExitAction> {
         remark("choose one: countersign policy init");
     }
     Ok(ExitAction::DONE)
-}
-
-fn policy_path(file: &ProfileFile) -> std::path::PathBuf {
-    file.path().with_file_name("policy.toml")
-}
-
-/// The change of the policy to this text.
-fn policy_change(file: &ProfileFile, before: Option<String>, after: String) -> FileChange {
-    FileChange {
-        path: policy_path(file),
-        before,
-        after: Some(after),
-        public: false,
-    }
-}
-
-/// The current directory, as a hook would be told it.
-fn here() -> anyhow::Result<String> {
-    let directory = std::env::current_dir()?.into_os_string().into_string();
-    directory.map_err(|_| anyhow::anyhow!("the path of this directory is not UTF-8"))
 }

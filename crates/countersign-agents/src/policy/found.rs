@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use countersign_protocol::canonical::Sha256Hex;
 use serde_json::Value;
 
-use super::project_rules::{BOUND_FILES, FileDigests};
+use super::project_rules::{BOUND_FILES, FileDigests, UNREADABLE, bound_files};
 use crate::plain_file::{bytes, open};
 
 const MAX_FILE_BYTES: u64 = 4 << 20;
@@ -30,19 +30,8 @@ const COMMANDS: &[(&str, &[&str])] = &[
             "cargo test --all-targets [--release] [--workspace] [--locked] [--quiet] [-q]",
         ],
     ),
-    (
-        "go.mod",
-        &[
-            "go build …",
-            "go test [-v] [-race] [-short] …",
-            "go vet …",
-            "gofmt [-l] …",
-        ],
-    ),
-    (
-        "pyproject.toml",
-        &["pytest [-q] [-v] [-vv] [--lf] …", "ruff check …", "mypy …"],
-    ),
+    ("go.mod", &["go build …", "go test [-v] …", "go vet …"]),
+    ("pyproject.toml", &["pytest [-q] [-v] [-vv] [--lf] …"]),
     ("pytest.ini", &["pytest [-q] [-v] [-vv] [--lf] …"]),
     ("pom.xml", &["mvn compile", "mvn test", "mvn verify"]),
     (
@@ -94,11 +83,16 @@ impl FoundProject {
             &["justfile", "Justfile", ".justfile"],
         ));
         commands.dedup();
+        let files = bound_digests(root);
+        // Of these nobody could say later whether they still do the same.
+        let is_unreadable = |file: &str| files.get(file).is_some_and(|it| it == UNREADABLE);
+        let program = |command: &str| command.split(' ').next().unwrap_or_default().to_owned();
+        commands.retain(|command| !bound_files(&program(command)).any(is_unreadable));
         Self {
             root: root.to_owned(),
             commands,
             output: output(root),
-            files: bound_digests(root),
+            files,
         }
     }
 }
@@ -108,8 +102,7 @@ impl FoundProject {
 pub fn bound_digests(root: &Path) -> FileDigests {
     let mut digests = FileDigests::new();
     for (name, _) in BOUND_FILES {
-        // What exists and cannot be read is as good as changed.
-        let unreadable = || "unreadable".to_owned();
+        let unreadable = || UNREADABLE.to_owned();
         let digest = match (*name, open(&root.join(name))) {
             (_, Ok(None)) => continue,
             (_, Err(_)) => unreadable(),
@@ -151,6 +144,9 @@ fn with_members(root: &Path, content: &[u8]) -> Option<Vec<u8>> {
         let below = fs::read_dir(root.join(parent)).ok()?;
         members.extend(below.flatten().map(|entry| entry.path()));
     }
+    if has_foreign_path(&manifest) {
+        return None;
+    }
     members.sort_unstable();
     (members.len() <= MAX_MEMBERS).then_some(())?;
     let mut counted = content.to_vec();
@@ -164,6 +160,24 @@ fn with_members(root: &Path, content: &[u8]) -> Option<Vec<u8>> {
         counted.extend_from_slice(&content);
     }
     Some(counted)
+}
+
+/// Whether a manifest names a package by its path. Then what cargo fetches depends on a manifest
+/// that is not counted, unless all of them are members of a workspace.
+fn has_foreign_path(manifest: &toml::Table) -> bool {
+    let is_workspace = manifest.contains_key("workspace");
+    fn has_path(value: &toml::Value) -> bool {
+        match value {
+            toml::Value::Table(table) => {
+                table.get("path").is_some_and(toml::Value::is_str) || table.values().any(has_path)
+            }
+            _ => false,
+        }
+    }
+    let tables = manifest
+        .iter()
+        .filter(|(name, _)| name.contains("dependencies") || *name == "target");
+    !is_workspace && tables.map(|(_, table)| table).any(has_path)
 }
 
 /// `None` also if it cannot be read.

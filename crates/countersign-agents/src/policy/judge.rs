@@ -1,6 +1,6 @@
 //! Judges a call by the policy: a command part by part, anything else as a whole.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use countersign_client::shell::wrappers::hides_what_runs;
 use countersign_client::shell::{CommandPart, chooses_something, command_parts};
@@ -106,7 +106,7 @@ impl HookPolicy {
             ToolAction::Command { command, .. } if !call.has_options() => command_parts(command),
             _ => None,
         };
-        let edits = call.action.class() == "edit" || parts.iter().flatten().any(writes);
+        let edits = call.action.class() == "edit" || parts.iter().flatten().any(writes_file);
         let sensitive = |it: &NamedPath| it.always_asked(places, &call.action, edits);
         if let Some(reason) = named.iter().find_map(sensitive) {
             return always(reason);
@@ -197,7 +197,7 @@ impl HookPolicy {
         } else {
             in_project
         };
-        if let Some(reason) = self.judge_by_rules(parts, part, scope) {
+        if let Some(reason) = self.judge_by_rules(judged, parts, part, scope) {
             return reason;
         }
         if self.allow.tools.contains(&ToolRule::ReadCommands) && only_reads(&part.words) {
@@ -232,6 +232,7 @@ impl HookPolicy {
     /// `None` if no rule is about it.
     fn judge_by_rules(
         &self,
+        judged: &JudgedCall<'_>,
         parts: &[CommandPart],
         part: &CommandPart,
         in_scope: bool,
@@ -256,7 +257,10 @@ impl HookPolicy {
                         "{file} says what it does, and is not as it was; look at it, then run: countersign policy init project"
                     ));
                 }
-                None if is_of_project && parts.iter().any(changes_bound_file) => {
+                None if is_of_project && !judged.is_in_root() => {
+                    problem = Some("it is allowed in the root of the project only".to_owned());
+                }
+                None if is_of_project && judged.writes_bound_file(parts) => {
                     problem = Some("the same command changes what it does".to_owned());
                 }
                 None if coverage == RuleCoverage::Whole || in_scope => {
@@ -274,7 +278,7 @@ impl HookPolicy {
         let output = self.project.as_ref().map_or(&[][..], |it| &it.output);
         let is_below = |it: &NamedPath| output.iter().any(|output| it.is_within(output));
         let is_output = |file: &&str| {
-            let path = normal(&judged.places.directory.join(file));
+            let path = normal(&judged.directory().join(file));
             let mut found = judged.named.iter().filter(|it| it.path == path).peekable();
             found.peek().is_some() && found.all(is_below)
         };
@@ -311,6 +315,32 @@ impl HookPolicy {
 }
 
 impl JudgedCall<'_> {
+    /// Where a command runs, links not followed.
+    fn directory(&self) -> PathBuf {
+        let own = match &self.call.action {
+            ToolAction::Command { directory, .. } => directory.as_deref(),
+            _ => None,
+        };
+        normal(&self.places.directory.join(own.unwrap_or(".")))
+    }
+
+    /// Below the root, other files say what commands do.
+    fn is_in_root(&self) -> bool {
+        let directory = self.directory();
+        let mut named = (self.named.iter()).filter(|it| it.path == directory);
+        named.all(|it| it.real == self.places.project)
+    }
+
+    /// Whether it writes, and names a file that says what commands do, by whatever name.
+    fn writes_bound_file(&self, parts: &[CommandPart]) -> bool {
+        let is_bound = |path: &Path| {
+            let name = path.file_name().and_then(|name| name.to_str());
+            name.is_some_and(is_bound_file)
+        };
+        let mut named = self.named.iter();
+        parts.iter().any(writes_file) && named.any(|it| is_bound(&it.path) || is_bound(&it.real))
+    }
+
     fn all_in_project(&self) -> bool {
         self.named.iter().all(|it| it.is_in_project(self.places))
     }
@@ -335,17 +365,6 @@ fn whole_text(call: &ToolCall) -> String {
     }
 }
 
-fn writes(part: &CommandPart) -> bool {
+fn writes_file(part: &CommandPart) -> bool {
     part.writes() || only_makes_files(&part.words)
-}
-
-/// Whether it writes a file that says what commands do.
-fn changes_bound_file(part: &CommandPart) -> bool {
-    let is_bound = |file: &str| is_bound_file(file.rsplit('/').next().unwrap_or(file));
-    let written = part.redirections.iter().filter(|it| it.writes);
-    let made = part.words.iter().filter(|_| writes(part));
-    written
-        .map(|it| &it.file)
-        .chain(made)
-        .any(|file| is_bound(file))
 }

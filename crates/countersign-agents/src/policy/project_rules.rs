@@ -27,6 +27,9 @@ pub(super) const BOUND_FILES: &[(&str, &str)] = &[
     ("pom.xml", "mvn mvnw"),
 ];
 
+/// The digest of a file that exists and cannot be read, or not completely. It is never the same.
+pub(super) const UNREADABLE: &str = "unreadable";
+
 /// SHA-256 by the name of the file; a file that does not exist is left out.
 pub type FileDigests = BTreeMap<String, String>;
 
@@ -80,7 +83,10 @@ impl ProjectRules {
     /// The file that was made, changed or removed since the commands of this program were allowed.
     pub fn changed_file(&self, program: &str) -> Option<&'static str> {
         let mut bound = bound_files(program);
-        bound.find(|file| self.recorded.get(*file) != self.current.get(*file))
+        bound.find(|file| {
+            let (then, now) = (self.recorded.get(*file), self.current.get(*file));
+            then != now || now.is_some_and(|digest| digest == UNREADABLE)
+        })
     }
 }
 

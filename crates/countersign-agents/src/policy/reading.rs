@@ -56,14 +56,6 @@ const PROGRAMS: &[(&str, ReadOptions)] = &[
         ),
     ),
     ("df", options("ahHiklPT", "", "")),
-    (
-        "diff",
-        options(
-            "abBdEiNpqstTuwyZ",
-            "UW",
-            "brief color= ignore-all-space ignore-blank-lines ignore-case new-file side-by-side unified=",
-        ),
-    ),
     ("dirname", options("z", "", "")),
     (
         "du",
@@ -86,7 +78,7 @@ const PROGRAMS: &[(&str, ReadOptions)] = &[
     (
         "ls",
         options(
-            "1aAbBcCdfFgGhHiklLmnNopqQrRsStuUvxXZ",
+            "1aAbBcCdfFgGhiklmnNopqQrRsStuUvxXZ",
             "",
             "all almost-all classify color color= directory full-time group-directories-first human-readable inode long recursive reverse size sort= time-style= time=",
         ),
@@ -239,11 +231,9 @@ const FIND_TESTS: &str = "
     -print -print0 -prune -size -type
 ";
 
-/// Programs that say which version they are.
-const VERSIONS: &str = "
-    bun cargo clang cmake deno docker dotnet gcc git go java make node npm php pip pip3 pnpm python
-    python3 ruby rustc rustup tsc yarn
-";
+/// Programs that say which version they are, and are the same in every project: others are found
+/// by a file of the project.
+const VERSIONS: &str = "clang cmake docker gcc git make";
 
 /// They take the output of another part as text, and nothing in it as a name or a command.
 const FILTERS: &str = "
@@ -265,14 +255,14 @@ pub(super) fn only_reads(words: &[String]) -> bool {
     };
     let words: Vec<&str> = rest.iter().map(String::as_str).collect();
     match (program.as_str(), words.as_slice()) {
-        ("printf", words) => words.first().is_none_or(|word| !word.starts_with('-')),
+        ("printf", words) => words.first().is_some_and(|format| is_plain_format(format)),
         ("find", words) => words.iter().all(|word| is_find_word(word)),
         ("sed", ["-n", lines, files @ ..]) => {
             is_line_range(lines) && files.iter().all(|file| !file.starts_with('-'))
         }
         (name, ["--version" | "-V"]) if has(VERSIONS, name) => true,
         ("git", ["--no-pager", words @ ..] | words) => git_only_reads(words),
-        ("echo", _) | ("node" | "npm" | "pnpm" | "yarn", ["-v"]) | ("go", ["version"]) => true,
+        ("echo", _) => true,
         ("date", [format]) if format.starts_with('+') => true,
         (name, words) => {
             is_listed(PROGRAMS, name, words)
@@ -303,7 +293,7 @@ pub(super) fn removed(words: &[String]) -> Option<Vec<&str>> {
         .filter(|word| !is_option(word))
         .copied()
         .collect();
-    (is_known && !files.is_empty()).then_some(files)
+    (is_known && !files.is_empty() && !rest.contains(&"--")).then_some(files)
 }
 
 pub(super) fn is_filter(program: &str) -> bool {
@@ -314,8 +304,12 @@ fn git_only_reads(words: &[&str]) -> bool {
     let Some((subcommand, rest)) = words.split_first() else {
         return false;
     };
+    // `%G` has git verify a signature, with another program.
+    let verifies = rest
+        .iter()
+        .any(|word| word.starts_with('-') && word.contains("%G"));
     GIT_LISTS.iter().any(|list| words == list)
-        || is_listed(GIT, subcommand, rest)
+        || (is_listed(GIT, subcommand, rest) && !verifies)
         || (is_listed(GIT_WITHOUT_OPERANDS, subcommand, rest) && have_no_operands(rest))
 }
 
@@ -327,8 +321,17 @@ fn is_listed(table: &[(&str, ReadOptions)], name: &str, words: &[&str]) -> bool 
     })
 }
 
+/// Behind `--` every word is an operand.
 fn have_no_operands(words: &[&str]) -> bool {
-    words.iter().all(|word| word.starts_with('-'))
+    words
+        .iter()
+        .all(|word| word.starts_with('-') && *word != "--")
+}
+
+/// Shells compute the words of numbers, and set the variables of `%n`.
+fn is_plain_format(format: &str) -> bool {
+    let left = format.replace("%%", "").replace("%s", "");
+    !format.starts_with('-') && !left.contains('%')
 }
 
 fn is_find_word(word: &str) -> bool {
