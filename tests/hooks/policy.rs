@@ -5,7 +5,7 @@ use countersign::agent::Agent;
 use countersign::protocol::decision::Verdict;
 use serde_json::{Value, json};
 
-use super::process::{HookScene, Ran, end};
+use super::process::{HookScene, Ran, end, start};
 use crate::client::people::choice;
 use crate::support::process::countersign;
 
@@ -156,4 +156,35 @@ async fn a_damaged_list_of_approved_commands_stops_nothing() {
     let ran = scene.run(&["policy", "learn"]).await;
     assert_ne!(ran.code, 0);
     assert!(ran.err.contains("bot.approved.json"), "{}", ran.err);
+}
+
+/// Codex tells where a command would run. The model chooses that, and must not choose its project
+/// with it.
+#[tokio::test(flavor = "multi_thread")]
+async fn codex_works_where_its_hook_runs_and_not_where_its_command_would() {
+    let scene = HookScene::start().await;
+    scene.run(&["policy", "init", "project", "--yes"]).await;
+    let elsewhere = scene.world.directory.path().join("elsewhere");
+    std::fs::create_dir_all(elsewhere.join(".git")).unwrap();
+    std::fs::create_dir_all(scene.project().join("sub")).unwrap();
+    let link = scene.world.directory.path().join("link");
+    std::os::unix::fs::symlink(scene.project(), &link).unwrap();
+    let begin = |directory: &std::path::Path| {
+        let input = json!({
+            "session_id": "s-1", "turn_id": "t", "cwd": directory, "hook_event_name": "PreToolUse",
+            "tool_name": "Bash", "tool_input": { "command": "cat notes > copy" },
+        });
+        let mut command = scene.command(Agent::Codex, &[]);
+        start(command.current_dir(scene.project()), &input.to_string())
+    };
+    for directory in [scene.project(), link] {
+        let ran = end(begin(&directory)).await;
+        assert_eq!((ran.code, ran.out.trim()), (0, ""), "{}", ran.err);
+    }
+    for directory in [elsewhere, scene.project().join("sub")] {
+        let child = begin(&directory);
+        let artifact = scene.decide(&choice(Verdict::Reject)).await;
+        assert_eq!(artifact["payload"]["directory"], json!(directory));
+        end(child).await.is_denied(Agent::Codex, "");
+    }
 }

@@ -59,6 +59,12 @@ impl Agent {
     pub fn title(self) -> &'static str {
         self.definition().title
     }
+
+    /// Whether its events tell where a command would run, and not where the agent works. Its hooks
+    /// run where it works.
+    pub fn names_call_directory(self) -> bool {
+        self == Self::Codex
+    }
 }
 
 impl fmt::Display for Agent {

@@ -141,6 +141,17 @@ pub enum CellChange {
 }
 
 impl HookEvent {
+    /// Makes the directory of the event that of its command, and `agents` that of the agent: some
+    /// agents tell only where the command would run, and so the model would choose its project.
+    pub fn set_agent_directory(&mut self, agents: String) {
+        if let EventKind::Call(call) = &mut self.kind
+            && let ToolAction::Command { directory, .. } = &mut call.action
+            && directory.is_none()
+        {
+            *directory = self.directory.replace(agents);
+        }
+    }
+
     pub fn call(&self) -> Option<&ToolCall> {
         match &self.kind {
             EventKind::Call(call) => Some(call),

@@ -83,10 +83,13 @@ async fn gate(args: &HookArgs) -> HookOutput {
         input = input() => input.and_then(|text| HookEvent::read(agent, &text).map_err(|error| error.to_string())),
         () = stop.cancelled() => Err(INTERRUPTED.to_owned()),
     };
-    let event = match event {
+    let mut event = match event {
         Ok(event) => event,
         Err(problem) => return HookOutput::denied(agent, None, &visible_lines(&problem)),
     };
+    if agent.names_call_directory() {
+        place(&mut event);
+    }
     let output = match ProfileFile::named(&args.profile) {
         Ok(file) => answer(args, event.clone(), file, deadline, &stop).await,
         Err(error) if event.call().is_some() => {
@@ -100,6 +103,16 @@ async fn gate(args: &HookArgs) -> HookOutput {
         return HookOutput::denied(agent, Some(&event), INTERRUPTED);
     }
     output
+}
+
+/// The agent works where its hook runs.
+fn place(event: &mut HookEvent) {
+    let named = event.directory.as_deref().map(std::fs::canonicalize);
+    if let Ok(own) = std::env::current_dir()
+        && named.is_none_or(|named| named.ok().as_ref() != Some(&own))
+    {
+        event.set_agent_directory(own.to_string_lossy().into_owned());
+    }
 }
 
 async fn answer(

@@ -31,8 +31,8 @@ const COMMANDS: &[(&str, &[&str])] = &[
         ],
     ),
     ("go.mod", &["go build …", "go test [-v] …", "go vet …"]),
-    ("pyproject.toml", &["pytest [-q] [-v] [-vv] [--lf] …"]),
-    ("pytest.ini", &["pytest [-q] [-v] [-vv] [--lf] …"]),
+    ("pyproject.toml", &["pytest [-q] [-v] [-vv] …"]),
+    ("pytest.ini", &["pytest [-q] [-v] [-vv] …"]),
     ("pom.xml", &["mvn compile", "mvn test", "mvn verify"]),
     (
         "gradlew",
@@ -166,18 +166,19 @@ fn with_members(root: &Path, content: &[u8]) -> Option<Vec<u8>> {
 /// that is not counted, unless all of them are members of a workspace.
 fn has_foreign_path(manifest: &toml::Table) -> bool {
     let is_workspace = manifest.contains_key("workspace");
-    fn has_path(value: &toml::Value) -> bool {
-        match value {
-            toml::Value::Table(table) => {
-                table.get("path").is_some_and(toml::Value::is_str) || table.values().any(has_path)
-            }
-            _ => false,
-        }
-    }
     let tables = manifest
         .iter()
         .filter(|(name, _)| name.contains("dependencies") || *name == "target");
     !is_workspace && tables.map(|(_, table)| table).any(has_path)
+}
+
+fn has_path(value: &toml::Value) -> bool {
+    match value {
+        toml::Value::Table(table) => {
+            table.get("path").is_some_and(toml::Value::is_str) || table.values().any(has_path)
+        }
+        _ => false,
+    }
 }
 
 /// `None` also if it cannot be read.
