@@ -1,7 +1,9 @@
 // Starts the page: opens what this browser keeps, then shows the view that the address names.
 
 import { Approver } from "./core/approver.js";
-import { Problem } from "./core/problem.js";
+import { loaded } from "./core/gateway.js";
+import { isForOthers } from "./core/item.js";
+import { asProblem, Problem } from "./core/problem.js";
 import { texts } from "./texts.js";
 import { announce } from "./ui/announce.js";
 import { closeDialogs } from "./ui/dialog.js";
@@ -59,6 +61,13 @@ class App {
 	 * @type {Problem | 'waiting' | null}
 	 */
 	#standing = null;
+	/**
+	 * Whether a request is from before this device was added; null while that is not known.
+	 * @type {((item: import('./core/types.js').Item) => boolean) | null}
+	 */
+	#isEarlier = null;
+	/** @type {object | null} */
+	#grouping = null;
 	#turn = 0;
 	#title = "";
 	#answer = takeAnswer();
@@ -106,6 +115,7 @@ class App {
 		this.#subscriptions = [];
 		this.#approver = null;
 		this.#standing = null;
+		this.#forgetEarlier();
 		this.#shell.identify(null);
 		this.#shell.count(0);
 		badge(0);
@@ -130,13 +140,51 @@ class App {
 				(thrown.code === "deviceRevoked" || thrown.code === "noDeviceInForce");
 			this.#standing = isFinal ? thrown : null;
 		}
-		if (approver === this.#approver) this.#status();
+		if (approver !== this.#approver) return;
+		// It may be in force only now.
+		this.#forgetEarlier();
+		this.#status();
+	}
+
+	/**
+	 * The requests that wait for this device. It cannot open those from before it was added.
+	 * @param {import('./core/types.js').Item[]} items
+	 */
+	#countWaiting(items) {
+		const isEarlier = this.#isEarlier ?? isForOthers;
+		if (!this.#isEarlier && items.some(isForOthers)) void this.#group();
+		return items.filter((item) => item.state === "pending" && !isEarlier(item))
+			.length;
+	}
+
+	async #group() {
+		const approver = this.#approver;
+		if (this.#grouping || !approver) return;
+		const mine = {};
+		this.#grouping = mine;
+		try {
+			const { earlierRequests } = await loaded(import("./views/earlier.js"));
+			const { isEarlier } = await earlierRequests(approver);
+			if (mine !== this.#grouping) return;
+			this.#isEarlier = isEarlier;
+			this.#status();
+		} catch (error) {
+			// It is tried again when the inbox changes.
+			asProblem(error);
+		} finally {
+			if (mine === this.#grouping) this.#grouping = null;
+		}
+	}
+
+	#forgetEarlier() {
+		this.#isEarlier = null;
+		this.#grouping = null;
 	}
 
 	#status() {
 		const inbox = this.#approver?.inbox.value;
 		if (!inbox) return;
-		const waits = inbox.items.filter((item) => item.state === "pending").length;
+		const waits = this.#countWaiting(inbox.items);
 		this.#shell.count(waits);
 		badge(waits);
 		document.title = texts.title(this.#title || texts.product, waits);

@@ -36,6 +36,11 @@ async fn a_prompt_reaches_the_agent_whose_session_is_shown() {
     // The request has ended, so the session no longer waits.
     page.no_longer_sees("Waiting for you").await;
     page.sees("Working").await;
+    let offered = format!(
+        "return [...document.querySelectorAll('main option')].some((one) => one.text === 'session …{}')",
+        &session[session.len() - 4..]
+    );
+    page.until("its session is offered", &offered).await;
     page.fill("Message", "Use the <staging> database.").await;
     page.press("Send").await;
     page.sees("Sent. The agent hasn’t picked it up yet.").await;
@@ -107,7 +112,7 @@ async fn a_permission_for_a_project_is_given_seen_and_ended() {
     page.sees("Sent. The agent’s machine confirms it when the agent makes its next call.")
         .await;
     let asked = edit("d.txt");
-    page.sees("No permission given on this device is active.")
+    page.sees("This device knows of no active permissions. Those given on other devices are listed there.")
         .await;
     page.open_request("d.txt").await;
     page.approve().await;

@@ -30,6 +30,18 @@ const PUSH_MANAGER: &str = "
         return subscription();
     };";
 
+/// From the text above the button to the button.
+const GAP_ABOVE: &str = "
+    const button = [...document.querySelectorAll('main button')].find((one) => one.innerText.trim() === 'Turn on');
+    if (!button) return null;
+    const text = button.closest('.row').previousElementSibling;
+    return button.getBoundingClientRect().top - text.getBoundingClientRect().bottom;";
+
+/// Runs before the page does: the number that it puts on its icon.
+const BADGE: &str = "
+    const value = async (count) => { window.testBadge = count; };
+    Object.defineProperty(navigator, 'setAppBadge', { value });";
+
 /// The notifications that the service worker has shown.
 pub const SHOWN: &str = "
     return navigator.serviceWorker.ready
@@ -86,6 +98,8 @@ async fn a_device_is_told_that_a_request_waits_and_nothing_more() {
     let bot = stage.pair(&page).await;
 
     page.open("#/settings").await;
+    let gap = page.until("“Turn on” is there", GAP_ABOVE).await;
+    assert!(gap.as_f64().unwrap() > 0.0, "{gap}");
     page.press("Turn on").await;
     page.sees("You’ll get a notification on this device").await;
     page.press("Send a test").await;
@@ -110,5 +124,56 @@ async fn a_device_is_told_that_a_request_waits_and_nothing_more() {
     let admin = stage.cluster.admin().await;
     let listed = admin.get("/v1/approvers/alice/notifications").await;
     assert_eq!(listed.expect(200).json()["notifications"], json!([]));
+    page.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_icon_counts_the_requests_that_wait() {
+    let stage = BrowserStage::start().await;
+    let page = stage.page().await;
+    let script = json!({ "source": format!("{{{BADGE}}}") });
+    page.browser
+        .session
+        .devtools("Page.addScriptToEvaluateOnNewDocument", script)
+        .await;
+    let bot = stage.pair(&page).await;
+    page.open("#/inbox").await;
+    page.until("the icon counts none", "return window.testBadge === 0")
+        .await;
+    let running = bot.begin(&["run", "--", "echo", "hello"]);
+    page.until("the icon counts one", "return window.testBadge === 1")
+        .await;
+    page.open_request("echo hello").await;
+    page.approve().await;
+    page.until("the icon counts none", "return window.testBadge === 0")
+        .await;
+    running.end().await.expect(0);
+    page.close().await;
+}
+
+/// The buttons of a notification lead to this address.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_button_of_a_notification_opens_the_request_and_decides_nothing() {
+    let (_stage, bot, page) = BrowserStage::paired().await;
+    let running = bot.begin(&["run", "--", "echo", "hello"]);
+    page.open("#/inbox").await;
+    page.sees("echo hello").await;
+    page.open("#/next/reject").await;
+    page.until(
+        "the rejection is marked",
+        "return document.querySelector('.decision.wants-reject:not([inert])') !== null",
+    )
+    .await;
+    let place = page.run("return location.hash").await;
+    let place = place.as_str().unwrap();
+    assert!(
+        place.starts_with("#/request/") && place.ends_with("/reject"),
+        "{place}"
+    );
+    let asks = "return document.querySelector('dialog[open], .outcome') === null";
+    assert_eq!(page.run(asks).await, true);
+    // It still can be approved.
+    page.approve().await;
+    assert_eq!(running.end().await.expect(0).out, "hello\n");
     page.close().await;
 }

@@ -56,7 +56,7 @@ async fn questions_are_shown_with_their_choices_and_answered() {
     page.run(&write(1, "Dark mode <b>\u{202e}</b>")).await;
     page.run(&write(2, "No.")).await;
     page.press("Send answer").await;
-    page.ends_as("Approved").await;
+    page.ends_as("Answered").await;
     let told = hook.end().await.expect(0).json();
     let answers = &told["hookSpecificOutput"]["updatedInput"]["answers"];
     let expected = json!({
@@ -79,9 +79,16 @@ async fn questions_are_shown_with_their_choices_and_answered() {
         page.sees("it asks in its own dialog").await;
         page.fill("Reason (optional)", words).await;
         page.press("Don’t answer").await;
-        page.ends_as("Rejected").await;
+        page.ends_as("Not answered").await;
         let ran = hook.end().await.expect(code);
         assert!(ran.err.contains(words), "{}", ran.err);
     }
+
+    page.open("#/history").await;
+    let ends = "
+        const chips = [...document.querySelectorAll('main .list .entry-side .chip')];
+        return chips.length === 3 && chips.map((one) => one.innerText)";
+    let ends = page.until("three ends", ends).await;
+    assert_eq!(ends, json!(["Not answered", "Not answered", "Answered"]));
     page.close().await;
 }

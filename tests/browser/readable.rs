@@ -224,3 +224,33 @@ async fn buttons_that_do_nothing_yet_look_so() {
     );
     page.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_says_where_in_which_session_and_when_it_was_asked() {
+    let (stage, bot, page) = BrowserStage::paired().await;
+    let project = stage.directory.path().join("shop");
+    std::fs::create_dir_all(project.join(".git")).unwrap();
+    let event = json!({
+        "session_id": "s-1", "cwd": project, "hook_event_name": "PreToolUse",
+        "tool_name": "Bash", "tool_input": { "command": "make deploy" },
+    });
+    let asking = bot.begin_with(&["hook", "claude"], &event.to_string());
+    page.open_request("make deploy").await;
+    page.press("Details").await;
+    let session = page.fact("Session").await;
+    page.open("#/inbox").await;
+    let parts = "
+        const parts = [...document.querySelectorAll('.request-row .entry-line > span')];
+        return parts.length > 0 && parts.map((one) => one.innerText)";
+    let parts = page.until("the row", parts).await;
+    assert_eq!(parts[1], "Claude Code on build machine");
+    assert_eq!(parts[2], "shop");
+    let end = &session[session.len() - 4..];
+    assert_eq!(parts[3], format!("session …{end}"));
+    let age = parts[4].as_str().unwrap();
+    assert!(age == "just now" || age.ends_with("min ago"), "{age}");
+    page.open_request("make deploy").await;
+    page.approve().await;
+    asking.end().await.expect(0);
+    page.close().await;
+}

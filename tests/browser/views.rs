@@ -140,6 +140,31 @@ async fn every_view_is_pictured() {
     album.page.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_closed_request_stands_in_the_middle_of_a_wide_screen() {
+    let (_stage, _bot, page) = BrowserStage::paired().await;
+    let metrics = json!({ "width": 1280, "height": 900, "deviceScaleFactor": 1, "mobile": false });
+    page.browser
+        .session
+        .devtools("Emulation.setDeviceMetricsOverride", metrics)
+        .await;
+    page.open("#/request/nothing").await;
+    page.sees("This request is closed").await;
+    let middles = page
+        .run(
+            "const middle = (selector) => {
+                 const { left, right } = document.querySelector(selector).getBoundingClientRect();
+                 return (left + right) / 2;
+             };
+             return [innerWidth, middle('main'), middle('main .empty')]",
+        )
+        .await;
+    assert_eq!(middles[0], 1280);
+    let [main, card] = [1_usize, 2].map(|at| middles[at].as_f64().unwrap());
+    assert!((main - card).abs() <= 1.0, "{main} and {card}");
+    page.close().await;
+}
+
 fn ask_everything(bot: &Bot) -> Vec<Running> {
     let tool = json!({
         "kind": "tool", "tool": "mcp__github__create_issue",

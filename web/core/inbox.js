@@ -274,11 +274,12 @@ export class InboxModel {
 			content.artifact.sessionId !== null &&
 			enforcerId !== null
 		) {
-			const { sessionId } = content.artifact;
+			const { sessionId, createdAt } = content.artifact;
 			await this.session.store.keepSession({
 				sessionId,
 				enforcerId,
 				seenAt: this.session.timestamp(),
+				askedAt: createdAt,
 			});
 		}
 		return item;

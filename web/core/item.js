@@ -242,6 +242,14 @@ async function openItem(
 }
 
 /**
+ * It is not encrypted for this device.
+ * @param {Item} item
+ */
+export function isForOthers({ content }) {
+	return !content.opened && content.problem.code === "notARecipient";
+}
+
+/**
  * Whether what other devices have signed since could change what is known of it.
  * @param {Item} item
  */

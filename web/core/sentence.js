@@ -1,5 +1,5 @@
 // What a request would do, as the name of a sentence and its values. Pure: `texts/inbox.js` has the
-// sentences, and `src/commands/approver/headline.rs` the same for the terminal;
+// sentences, and `crates/countersign-client/src/approver/headline.rs` the same for the terminal;
 // `tests/vectors/headlines.json` holds both to it. It only summarizes: the request itself is shown
 // below it.
 

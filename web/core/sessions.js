@@ -17,10 +17,12 @@ const QUIET_MS = 15 * 60_000;
  * @returns {keyof typeof import('../texts/inbox.js').inboxTexts.sessionWords}
  */
 export function sessionWord({ state, endedAt, updatedAt }, isWaiting, now) {
-	if (endedAt !== null) return "finished";
 	if (isWaiting) return "waiting";
-	if (state === "error") return "failed";
-	if (state === "idle") return "idle";
+	if (endedAt === null) {
+		if (state === "error") return "failed";
+		if (state === "idle") return "idle";
+	} else if (!(Date.parse(updatedAt) > Date.parse(endedAt))) return "finished";
+	// It goes on after its end, so its state is from before.
 	const isQuiet = !(now - Date.parse(updatedAt) < QUIET_MS);
 	return isQuiet ? "quiet" : "working";
 }
@@ -37,7 +39,7 @@ export async function readSessions({ client, store }, enforcerId) {
 	const newest = seen
 		.sort((one, other) => (one.seenAt < other.seenAt ? 1 : -1))
 		.slice(0, 20);
-	const read = newest.map(async ({ sessionId }) => {
+	const read = newest.map(async ({ sessionId, askedAt }) => {
 		const { status, members: known } = await client.members({
 			path: path("v1", "session", sessionId),
 			expect: [200, 404],
@@ -52,7 +54,7 @@ export async function readSessions({ client, store }, enforcerId) {
 				agentHost: text("agentHost"),
 				repoRef: text("repoRef"),
 				startedAt: text("startedAt"),
-				updatedAt: String(known.updatedAt),
+				updatedAt: later(String(known.updatedAt), askedAt),
 				endedAt: text("endedAt"),
 				reason: text("reason"),
 				snapshots: (Array.isArray(known.snapshots) ? known.snapshots : []).map(
@@ -66,4 +68,16 @@ export async function readSessions({ client, store }, enforcerId) {
 		];
 	});
 	return (await Promise.all(read)).flat();
+}
+
+/**
+ * The gateway takes no reports of a session after its end. That it goes on can be told by its
+ * requests.
+ * @param {string} reported
+ * @param {string | undefined} asked
+ */
+function later(reported, asked) {
+	return asked !== undefined && Date.parse(asked) > Date.parse(reported)
+		? asked
+		: reported;
 }

@@ -69,6 +69,7 @@ const VERSION = 1;
  * @property {string} sessionId
  * @property {string} enforcerId
  * @property {string} seenAt
+ * @property {string} [askedAt] when its newest request was made; missing in old records
  */
 
 /**

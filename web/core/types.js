@@ -261,7 +261,7 @@
  * @property {string | null} agentHost
  * @property {string | null} repoRef
  * @property {string | null} startedAt
- * @property {string} updatedAt
+ * @property {string} updatedAt its newest report, or its newest request that this device has opened
  * @property {string | null} endedAt
  * @property {string | null} reason
  * @property {{ snapshotId: string, snapshotType: string, createdAt: string }[]} snapshots newest 20

@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 import { agentTitle } from "../core/agentnames.js";
 import { agentReason } from "../core/sentence.js";
-import { sessionWord } from "../core/sessions.js";
+import { readSessions, sessionWord } from "../core/sessions.js";
 import { byUrgency, shortRepository } from "../ui/summary.js";
 
 globalThis.document ??= {
@@ -87,5 +87,35 @@ test("a session waits for a person only while a request of it is open", () => {
 	assert.equal(word("executing", 1, true), "waiting");
 	assert.equal(word("error", 1, false), "failed");
 	assert.equal(word("idle", 90, false), "idle");
-	assert.equal(word("executing", 1, true, "2026-01-01T09:59:00Z"), "finished");
+	// One that was resumed asks again, or has reported since.
+	const ended = "2026-01-01T09:59:00Z";
+	assert.equal(word("executing", 1, false, ended), "finished");
+	assert.equal(word("executing", 30, false, ended), "finished");
+	assert.equal(word("executing", 1, true, ended), "waiting");
+	for (const before of ["executing", "idle", "error"])
+		assert.equal(word(before, 0.5, false, ended), "working");
+	assert.equal(word("executing", 20, false, "2026-01-01T09:30:00Z"), "quiet");
+});
+
+test("a session that asks after its end goes on", async () => {
+	const read = async (askedAt) => {
+		const known = {
+			enforcerId: "bot",
+			state: "idle",
+			updatedAt: "2026-01-01T09:00:00Z",
+			endedAt: "2026-01-01T09:00:00Z",
+		};
+		const record = { sessionId: "s", enforcerId: "bot", seenAt: "", askedAt };
+		const [session] = await readSessions(
+			{
+				client: { members: async () => ({ status: 200, members: known }) },
+				store: { sessions: async () => [record] },
+			},
+			"bot",
+		);
+		return sessionWord(session, false, Date.parse("2026-01-01T10:05:00Z"));
+	};
+	assert.equal(await read("2026-01-01T10:00:00Z"), "working");
+	assert.equal(await read("2026-01-01T08:00:00Z"), "finished");
+	assert.equal(await read(undefined), "finished");
 });

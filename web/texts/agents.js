@@ -77,7 +77,7 @@ export const agentTexts = {
 	},
 	permissions: {
 		title: "Permissions",
-		none: "No permission given on this device is active.",
+		none: "This device knows of no active permissions. Those given on other devices are listed there.",
 		given: "Given with",
 		until: (/** @type {string} */ time) => `Valid until ${time}.`,
 		session: (/** @type {string} */ time) =>

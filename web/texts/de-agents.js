@@ -80,7 +80,7 @@ export const agentTexts = {
 	},
 	permissions: {
 		title: "Erlaubnisse",
-		none: "Keine Erlaubnis von diesem Gerät ist aktiv.",
+		none: "Dieses Gerät kennt keine aktiven Erlaubnisse. Auf anderen Geräten erteilte stehen dort.",
 		given: "Erteilt mit",
 		until: (time) => `Gültig bis ${time}.`,
 		session: (time) => `Gültig, bis die Sitzung endet, höchstens bis ${time}.`,

@@ -9,7 +9,8 @@ export const inboxTexts = {
 	sentences: {
 		run: "{command} ausführen",
 		runIn: "{command} in {place} ausführen",
-		runEither: "{command} oder {other} ausführen: Es nennt zwei Befehle",
+		runEither:
+			"{command} oder {other} ausführen (die Anfrage nennt zwei Befehle)",
 		create: "{path} anlegen",
 		edit: "{path} bearbeiten",
 		delete: "{path} löschen",

@@ -71,6 +71,7 @@ export const requestTexts = {
 		largePlan: "Dieser Text ist lang und wird deshalb unformatiert gezeigt.",
 	},
 	question: {
+		verdicts: { approve: "Beantwortet", reject: "Nicht beantwortet" },
 		send: "Antwort senden",
 		several: "Du kannst mehrere wählen.",
 		other: "Etwas anderes",
@@ -156,7 +157,7 @@ export const requestTexts = {
 		],
 		session: "Bis die Sitzung endet",
 		covers: "Umfasst",
-		same: "Dasselbe Tool mit genau derselben Eingabe",
+		same: "Dasselbe noch einmal (der Agent darf es anders beschreiben)",
 		words: "Befehle dieser Art",
 		wordsHint:
 			"Tippe auf ein Wort, um an seiner Stelle jedes Wort zuzulassen. Optionen und Wörter, die bestimmen, was ausgeführt wird, bleiben gleich.",

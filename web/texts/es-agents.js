@@ -79,7 +79,7 @@ export const agentTexts = {
 	},
 	permissions: {
 		title: "Permisos",
-		none: "Ningún permiso dado en este dispositivo está activo.",
+		none: "Este dispositivo no conoce ningún permiso activo. Los dados en otros dispositivos aparecen allí.",
 		given: "Dado con",
 		until: (time) => `Válido hasta ${time}.`,
 		session: (time) =>

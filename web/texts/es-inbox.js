@@ -9,7 +9,8 @@ export const inboxTexts = {
 	sentences: {
 		run: "Ejecutar {command}",
 		runIn: "Ejecutar {command} en {place}",
-		runEither: "Ejecutar {command} o {other}: nombra dos comandos",
+		runEither:
+			"Ejecutar {command} o {other} (la solicitud nombra dos comandos)",
 		create: "Crear {path}",
 		edit: "Editar {path}",
 		delete: "Eliminar {path}",

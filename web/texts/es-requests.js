@@ -70,6 +70,7 @@ export const requestTexts = {
 		largePlan: "Este texto es largo, así que se muestra sin formato.",
 	},
 	question: {
+		verdicts: { approve: "Respondida", reject: "Sin responder" },
 		send: "Enviar respuesta",
 		several: "Puedes elegir varias.",
 		other: "Otra cosa",
@@ -155,7 +156,7 @@ export const requestTexts = {
 		],
 		session: "Hasta que termine la sesión",
 		covers: "Cubre",
-		same: "La misma herramienta con exactamente los mismos datos",
+		same: "Lo mismo otra vez (el agente puede describirlo de otra forma)",
 		words: "Comandos de este tipo",
 		wordsHint:
 			"Toca una palabra para permitir cualquier otra en su lugar. Las opciones y las palabras que deciden qué se ejecuta no cambian.",

@@ -76,6 +76,7 @@ export const requestTexts = {
 		largePlan: "This text is long, so it’s shown unformatted.",
 	},
 	question: {
+		verdicts: { approve: "Answered", reject: "Not answered" },
 		send: "Send answer",
 		several: "You can choose more than one.",
 		other: "Something else",
@@ -160,7 +161,7 @@ export const requestTexts = {
 		],
 		session: "Until the session ends",
 		covers: "Covers",
-		same: "The same tool with exactly the same input",
+		same: "The same again (the agent may describe it differently)",
 		words: "Commands of this kind",
 		wordsHint:
 			"Tap a word to allow any word in its place. Options and words that determine what runs can’t vary.",

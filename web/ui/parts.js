@@ -133,7 +133,7 @@ export function emptyPage(...content) {
 	element
 		.querySelector("h2")
 		?.replaceWith(el("h1", { tabindex: "-1" }, content[1]));
-	return el("div", null, element);
+	return element;
 }
 
 /**

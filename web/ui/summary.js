@@ -33,6 +33,16 @@ export function kindOf(artifact) {
 	};
 }
 
+/**
+ * A question is answered, not approved.
+ * @param {import('../core/types.js').Verdict} verdict
+ * @param {Artifact | null} artifact
+ */
+export function verdictText(verdict, artifact) {
+	const said = artifact?.payload.kind === "question" ? texts.question : texts;
+	return said.verdicts[verdict];
+}
+
 /** @param {Item} item */
 export function artifactOf(item) {
 	return item.content.opened ? item.content.artifact : null;

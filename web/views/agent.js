@@ -21,7 +21,7 @@ import {
 	waiting,
 } from "../ui/parts.js";
 import { isRejectable } from "../ui/selection.js";
-import { artifactOf } from "../ui/summary.js";
+import { artifactOf, shortSession } from "../ui/summary.js";
 import { agentName } from "../ui/who.js";
 import { presenceChip, watchPresence } from "./agents.js";
 import { pauseCard, permissionList } from "./permissions.js";
@@ -184,6 +184,7 @@ function agentFacts(agent) {
  */
 function sessionCard(session, isWaiting) {
 	const word = sessionWord(session, isWaiting, Date.now());
+	const hasEnded = word === "finished";
 	return el(
 		"article",
 		{ class: "card" },
@@ -214,13 +215,14 @@ function sessionCard(session, isWaiting) {
 					dateTime(session.startedAt),
 				],
 				[
-					session.endedAt ? texts.agents.ended : texts.agents.updated,
-					ago(session.endedAt ?? session.updatedAt),
+					hasEnded ? texts.agents.ended : texts.agents.updated,
+					ago((hasEnded && session.endedAt) || session.updatedAt),
 				],
-				session.reason !== null && [
-					texts.decide.reason,
-					marked(session.reason),
-				],
+				hasEnded &&
+					session.reason !== null && [
+						texts.decide.reason,
+						marked(session.reason),
+					],
 			]),
 			session.snapshots.length > 0 &&
 				el(
@@ -264,8 +266,11 @@ function promptForm(approver, agent, sessions) {
 		open.map((session) =>
 			el(
 				"option",
-				{ value: session.sessionId },
-				visibleText(session.sessionId),
+				{
+					value: session.sessionId,
+					title: visibleText(session.sessionId),
+				},
+				shortSession(session.sessionId),
 			),
 		),
 	);

@@ -1,5 +1,6 @@
 // Requests from before this device was added: it cannot open them, so they are one line.
 
+import { isForOthers } from "../core/item.js";
 import { texts } from "../texts.js";
 import { el } from "../ui/dom.js";
 import { visibleText } from "../ui/marked.js";
@@ -20,11 +21,6 @@ export function isEarlier(item, addedAt) {
 		Boolean(receivedAt && addedAt) &&
 		Date.parse(String(receivedAt)) < Date.parse(String(addedAt))
 	);
-}
-
-/** @param {Item} item */
-export function isForOthers({ content }) {
-	return !content.opened && content.problem.code === "notARecipient";
 }
 
 /** @param {Pick<import('../core/approver.js').Approver, 'devices'>} approver */

@@ -14,7 +14,7 @@ import {
 	waiting,
 } from "../ui/parts.js";
 import { headline, sentenceView } from "../ui/sentence.js";
-import { kindOf } from "../ui/summary.js";
+import { kindOf, verdictText } from "../ui/summary.js";
 import { agentName } from "../ui/who.js";
 import { usesText } from "./permissions.js";
 
@@ -104,7 +104,7 @@ function entry(one, uses) {
 				el(
 					"span",
 					{ class: `chip ${good ? "good" : "bad"}` },
-					texts.verdicts[one.decision.verdict],
+					verdictText(one.decision.verdict, one.artifact),
 				),
 				el("span", { class: "quiet" }, ago(one.decidedAt)),
 			),

@@ -1,5 +1,6 @@
 // The list of the inbox: the most urgent request first, filters, and a selection of several.
 
+import { isForOthers } from "../core/item.js";
 import { asProblem } from "../core/problem.js";
 import { texts } from "../texts.js";
 import { announce } from "../ui/announce.js";
@@ -9,7 +10,7 @@ import { button } from "../ui/parts.js";
 import { isApprovable, isRejectable, selected } from "../ui/selection.js";
 import { artifactOf, byUrgency, kindOf } from "../ui/summary.js";
 import { agentName, agentOnMachine } from "../ui/who.js";
-import { earlierRequests, isForOthers } from "./earlier.js";
+import { earlierRequests } from "./earlier.js";
 import { endedRow, endOf, sentenceText, waitingRow } from "./inboxrow.js";
 
 /** @typedef {import('../core/types.js').Item} Item */
@@ -106,7 +107,7 @@ export function inboxList({ approver, go }) {
 		fill(
 			earlierPart,
 			items.length > 0 &&
-				grouping?.line(items, (item) => waitingRow(item, pick)),
+				grouping?.line(items, (item) => waitingRow(item, null)),
 		);
 	};
 	const isFiltering = () =>

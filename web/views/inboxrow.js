@@ -12,6 +12,7 @@ import {
 	kindOf,
 	shortRepository,
 	shortSession,
+	verdictText,
 } from "../ui/summary.js";
 import { agentName, agentOnMachine } from "../ui/who.js";
 
@@ -64,34 +65,25 @@ function cueChips(artifact) {
 
 /**
  * @param {Item} item
- * @param {(item: Item, isRange: boolean, isOn: boolean) => void} pick
+ * @param {((item: Item, isRange: boolean, isOn: boolean) => void) | null} pick null: it cannot be
+ *   selected
  */
 export function waitingRow(item, pick) {
 	const artifact = artifactOf(item);
 	const kind = kindOf(artifact);
 	const askedAt = artifact?.createdAt ?? item.receivedAt;
-	const box = el("input", {
-		type: "checkbox",
-		"aria-label": texts.several.selectOne(sentenceText(item)),
-		"data-pick": item.requestId,
-	});
-	box.addEventListener("click", (event) =>
-		pick(item, event.shiftKey, box.checked),
+	const sign = el(
+		"span",
+		{ class: ["sign", !artifact && "warn"], title: kind.label },
+		icon(kind.icon),
+		pick && icon("check"),
 	);
 	return el(
 		"li",
 		{ class: "request-row" },
-		el(
-			"label",
-			{ class: "pick" },
-			box,
-			el(
-				"span",
-				{ class: ["sign", !artifact && "warn"], title: kind.label },
-				icon(kind.icon),
-				icon("check"),
-			),
-		),
+		pick
+			? el("label", { class: "pick" }, pickBox(item, pick), sign)
+			: el("span", { class: "unpicked" }, sign),
 		el(
 			"a",
 			{
@@ -134,9 +126,28 @@ export function waitingRow(item, pick) {
 	);
 }
 
+/**
+ * @param {Item} item
+ * @param {(item: Item, isRange: boolean, isOn: boolean) => void} pick
+ */
+function pickBox(item, pick) {
+	const box = el("input", {
+		type: "checkbox",
+		"aria-label": texts.several.selectOne(sentenceText(item)),
+		"data-pick": item.requestId,
+	});
+	box.addEventListener("click", (event) =>
+		pick(item, event.shiftKey, box.checked),
+	);
+	return box;
+}
+
 /** @param {Item} item */
-export function endOf({ decision, state }) {
-	return decision ? texts.verdicts[decision.verdict] : texts.states[state];
+export function endOf(item) {
+	const { decision, state } = item;
+	return decision
+		? verdictText(decision.verdict, artifactOf(item))
+		: texts.states[state];
 }
 
 /** @param {Item} item */

@@ -1,6 +1,7 @@
 // Where the buttons of a notification lead: to the request that waits, which a person then reads. A
 // notification does not say which one it is about.
 
+import { isForOthers } from "../core/item.js";
 import { texts } from "../texts.js";
 import { waiting } from "../ui/parts.js";
 
@@ -14,7 +15,7 @@ export function view({ approver, args, go }) {
 	const end = approver.inbox.subscribe(({ isLoaded, items, problem }) => {
 		if (!isOpen || !(isLoaded || problem)) return;
 		isOpen = false;
-		const [only, ...others] = items;
+		const [only, ...others] = items.filter((item) => !isForOthers(item));
 		// Of several a person chooses.
 		const hash =
 			only && others.length === 0

@@ -7,6 +7,7 @@ import { grantText } from "../ui/granttext.js";
 import { icon } from "../ui/icons.js";
 import { marked, visibleText } from "../ui/marked.js";
 import { busy, button, linkButton, note } from "../ui/parts.js";
+import { artifactOf, verdictText } from "../ui/summary.js";
 
 /** @typedef {import('../core/types.js').Item} Item */
 
@@ -37,7 +38,7 @@ export function outcomeBar(item, next, save) {
 	const { decision, state } = item;
 	const good = decision?.verdict === "approve";
 	const head = decision
-		? texts.verdicts[decision.verdict]
+		? verdictText(decision.verdict, artifactOf(item))
 		: texts.states[state];
 	const done = reached(state);
 	const isDecision = decision !== null || state === "deciding";
@@ -138,7 +139,7 @@ export function decisionFacts(decision, artifact) {
 		? [". ", ...grantText(decision.grant, artifact)]
 		: [];
 	return [
-		[history.decision, texts.verdicts[decision.verdict]],
+		[history.decision, verdictText(decision.verdict, artifact)],
 		[history.scope, [history.scopes[decision.scope], ...covers]],
 		[history.validUntil, dateTime(decision.expiresAt)],
 		[history.device, el("code", null, decision.deviceId)],

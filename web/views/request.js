@@ -16,7 +16,7 @@ import {
 	waiting,
 } from "../ui/parts.js";
 import { saveFile } from "../ui/save.js";
-import { artifactOf, byUrgency, kindOf } from "../ui/summary.js";
+import { artifactOf, byUrgency, kindOf, verdictText } from "../ui/summary.js";
 import { contentView } from "./content.js";
 import { decisionBar } from "./decide.js";
 import { decisionFacts, outcomeBar } from "./outcome.js";
@@ -321,7 +321,7 @@ function pastItem(entry) {
 /** @param {Item} item */
 function stateText(item) {
 	return item.decision
-		? `${texts.verdicts[item.decision.verdict]}: ${texts.states[item.state]}`
+		? `${verdictText(item.decision.verdict, artifactOf(item))}: ${texts.states[item.state]}`
 		: texts.states[item.state];
 }
 
