@@ -153,6 +153,7 @@ agents: postgres ## Prove the hooks with the real agents, from npm (over 1 GB), 
 .PHONY: pictures
 pictures: ## Renew the pictures of the documents, from the views that the browser tests keep.
 	$(MAKE) test-run ARGS="--test countersign-tests -- browser::views"
+	@mkdir -p docs/images
 	cp target/page/inbox-desktop-light.png docs/images/inbox.png
 	cp target/page/request-patch-desktop-light.png docs/images/patch.png
 	cp target/page/request-command-phone-light.png docs/images/phone.png

@@ -7,7 +7,7 @@ export const inboxTexts = {
 	sentences: {
 		run: "Run {command}",
 		runIn: "Run {command} in {place}",
-		runEither: "Run {command} or {other}: it names two commands",
+		runEither: "Run {command} or {other} (the request names two commands)",
 		create: "Create {path}",
 		edit: "Edit {path}",
 		delete: "Delete {path}",
