@@ -12,7 +12,7 @@ const PATCH: &str = include_str!("views/example.patch");
 const PLAN: &str = include_str!("views/plan.md");
 
 /// Once it is painted anew, with every colour where it goes.
-const PAINTED: &str = "document.getAnimations().forEach((it) => it.finish()); return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))";
+const PAINTED: &str = "document.getAnimations().filter((it) => it.effect.getComputedTiming().endTime !== Infinity).forEach((it) => it.finish()); return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))";
 
 struct Album {
     directory: PathBuf,

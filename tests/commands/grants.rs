@@ -292,8 +292,8 @@ async fn an_approver_lists_and_ends_the_grants_of_this_device() {
         (&["words", "*", "hello", "you"][..], "the first is not"),
         (&["words", "echo", "bye", "*"], "does not fit"),
         (&["words", "echo", "*"], "does not fit"),
-        (&["file"], "no edit of an agent's session"),
-        (&["project"], "no edit of an agent's session"),
+        (&["file"], "isn't part of a session"),
+        (&["project"], "isn't part of a session"),
         (&["anything"], "--grant takes"),
     ] {
         let refused = approve(words).await.expect(64);

@@ -159,7 +159,7 @@ async fn every_terminal_of_the_machine_shows_who_is_asked_where_and_how_long() {
     assert_eq!(listed(&world, 0).await, json!([]));
     let none = ran(&world, "bot", &["waiting"]).await.expect(0);
     assert!(
-        none.err.contains("no program of this user waits"),
+        none.err.contains("nothing on this machine is waiting"),
         "{}",
         none.err
     );

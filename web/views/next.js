@@ -5,6 +5,8 @@ import { isForOthers } from "../core/item.js";
 import { texts } from "../texts.js";
 import { waiting } from "../ui/parts.js";
 
+const LIST_TIMEOUT_MS = 5_000;
+
 /**
  * @param {import('../ui/view.js').JoinedContext} context
  * @returns {import('../ui/view.js').View}
@@ -12,20 +14,31 @@ import { waiting } from "../ui/parts.js";
 export function view({ approver, args, go }) {
 	const [verdict] = args;
 	let isOpen = true;
-	const end = approver.inbox.subscribe(({ isLoaded, items, problem }) => {
-		if (!isOpen || !(isLoaded || problem)) return;
-		isOpen = false;
-		const [only, ...others] = items.filter((item) => !isForOthers(item));
-		// Of several a person chooses.
-		const hash =
-			only && others.length === 0
-				? `#/request/${encodeURIComponent(only.requestId)}/${verdict === "reject" ? "reject" : "approve"}`
-				: "#/inbox";
-		setTimeout(() => go(hash, true));
-	});
+	let end = () => {};
 	const dispose = () => {
 		isOpen = false;
+		clearTimeout(timer);
 		end();
 	};
+	/** @param {string} hash */
+	const leave = (hash) => {
+		if (!isOpen) return;
+		dispose();
+		setTimeout(() => go(hash, true));
+	};
+	// A notification may be faster than the list.
+	const timer = setTimeout(() => leave("#/inbox"), LIST_TIMEOUT_MS);
+	end = approver.inbox.subscribe(({ isLoaded, items, problem }) => {
+		const mine = items.filter((item) => !isForOthers(item));
+		if (!problem && !(isLoaded && mine.length > 0)) return;
+		const [only, ...others] = mine;
+		// Of several a person chooses.
+		leave(
+			only && others.length === 0
+				? `#/request/${encodeURIComponent(only.requestId)}/${verdict === "reject" ? "reject" : "approve"}`
+				: "#/inbox",
+		);
+	});
+	if (!isOpen) end();
 	return { title: texts.inbox.title, element: waiting(), dispose };
 }

@@ -55,7 +55,9 @@ fn command_headline(
     let text = command.and_then(Value::as_str).map(command_text);
     let command = match (words, text) {
         (Some(words), Some(text)) => {
-            return Some(format!("Run {text} or {words} (the request names two commands)"));
+            return Some(format!(
+                "Run {text} or {words} (the request names two commands)"
+            ));
         }
         (Some(words), None) if command.is_none() => words,
         (None, Some(text)) if !payload.contains_key("argv") => text,
