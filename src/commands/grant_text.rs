@@ -44,12 +44,12 @@ pub fn describe_match(matches: &GrantMatch, subject: Option<&GrantSubject>) -> S
                 .iter()
                 .map(|file| visible(&file.to_string_lossy()))
                 .collect();
-            format!("all edits of {}", names.join(", "))
+            format!("all changes, also deletion, of {}", names.join(", "))
         }
         GrantMatch::Project => {
             let project = edited.map(|(project, _)| project.to_string_lossy());
             let project = visible(&project.unwrap_or_default());
-            format!("all edits inside {project}")
+            format!("all changes, also deletions, inside {project}")
         }
     }
 }

@@ -85,12 +85,12 @@ async fn a_permission_for_a_project_is_given_seen_and_ended() {
     let first = edit("a.txt");
     page.open_request("a.txt").await;
     page.press("Approve for longer…").await;
-    page.sees("Permits, without asking you again: All edits to")
+    page.sees("Permits, without asking you again: All changes, also deletion, of")
         .await;
     page.press("Edits in this project, this session").await;
     let real = std::fs::canonicalize(&project).unwrap();
-    let inside = format!("All edits inside {}", real.display());
-    page.sees(&format!("{inside}, until the agent’s session ends"))
+    let inside = format!("All changes, also deletions, inside {}", real.display());
+    page.sees(&format!("{inside}, while the agent’s session lasts"))
         .await;
     page.press("Approve").await;
     page.ends_as("Approved").await;

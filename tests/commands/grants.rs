@@ -337,6 +337,11 @@ async fn an_approver_lists_and_ends_the_grants_of_this_device() {
     run(&world, "laptop", &["grants", "end", ""])
         .await
         .expect(64);
+    // Nobody has confirmed it, so it may still be used.
+    let sent = run(&world, "laptop", &["grants", "end", id.as_str()]).await;
+    assert!(sent.expect(0).err.contains("sent: "));
+    let listed = run(&world, "laptop", &["grants"]).await.expect(0);
+    assert!(listed.out.contains("used 2 times"), "{}", listed.out);
     let ending = ["grants", "end", &id.as_str()[..30], "--wait", "--json"];
     let child = start(&world, "laptop", &ending);
     // The agent's next call meets it.

@@ -63,7 +63,7 @@ const RUNNERS = new Map(
 		go: list("generate run tool"),
 		guix: list("environment shell"),
 		hatch: list("run"),
-		heroku: list("run"),
+		heroku: list("run run:detached"),
 		kubectl: list("cp debug exec run"),
 		mamba: list("run"),
 		micromamba: list("run"),
@@ -79,7 +79,7 @@ const RUNNERS = new Map(
 		pipenv: list("run shell"),
 		pixi: list("exec run shell"),
 		pnpm: list("config create dlx exec x"),
-		podman: list("container exec run"),
+		podman: list("container exec run ssh"),
 		poetry: list("run shell"),
 		rustup: list("run"),
 		rye: list("run"),
@@ -199,19 +199,20 @@ export function hidesWhatRuns([program, ...rest]) {
 	);
 }
 
+/** Subcommands behind which another one follows. */
+const CONTAINERS = list(
+	"m machine multi recursive submodule workspace workspaces",
+);
+
 /**
  * Options may stand before the subcommand and have values of their own; then any word counts.
  * @param {string} program
  * @param {string[]} words
  */
 function hasRunner(program, words) {
-	const [first, second] = words;
+	const [first] = words;
 	const isPlain = first !== undefined && !first.startsWith("-");
-	const lookedAt = !isPlain
-		? words
-		: second === "foreach"
-			? [first, second]
-			: [first];
+	const lookedAt = isPlain && !CONTAINERS.has(first) ? [first] : words;
 	return [...RUNNERS].some(
 		([name, subcommands]) =>
 			hasName(program, new Set([name])) &&

@@ -173,14 +173,14 @@ export const requestTexts = {
 			words: "Befehle der Form",
 			anyWord: "beliebiges Wort",
 			more: " und weitere Wörter",
-			file: "Alle Änderungen an",
-			project: "Alle Änderungen in",
+			file: "Alle Änderungen, auch das Löschen, an",
+			project: "Alle Änderungen, auch das Löschen, in",
 		},
 		note: "Notiz an den Agenten",
 		summary: {
 			lasts: (time, end) => `für ${time}, bis ${end}`,
 			session: (end) =>
-				`bis die Sitzung des Agenten endet, höchstens bis ${end}`,
+				`solange die Sitzung des Agenten dauert, auch wenn sie fortgesetzt wird, höchstens bis ${end}`,
 			same: (time) => `Erlaubt dieselbe Anfrage noch einmal, ${time}.`,
 			covers: "Erlaubt, ohne dich noch einmal zu fragen: ",
 			words: (time) =>

@@ -172,14 +172,14 @@ export const requestTexts = {
 			words: "Comandos de la forma",
 			anyWord: "cualquier palabra",
 			more: " y más palabras",
-			file: "Todas las ediciones de",
-			project: "Todas las ediciones en",
+			file: "Todos los cambios, también el borrado, de",
+			project: "Todos los cambios, también el borrado, en",
 		},
 		note: "Nota para el agente",
 		summary: {
 			lasts: (time, end) => `durante ${time}, hasta ${end}`,
 			session: (end) =>
-				`hasta que termine la sesión del agente, como máximo hasta ${end}`,
+				`mientras dure la sesión del agente, también si se reanuda, como máximo hasta ${end}`,
 			same: (time) => `Permite la misma solicitud otra vez, ${time}.`,
 			covers: "Permite, sin volver a preguntarte: ",
 			words: (time) =>

@@ -177,15 +177,15 @@ export const requestTexts = {
 			words: "Commands of the form",
 			anyWord: "any word",
 			more: " and further words",
-			file: "All edits to",
-			project: "All edits inside",
+			file: "All changes, also deletion, of",
+			project: "All changes, also deletions, inside",
 		},
 		note: "Note to the agent",
 		summary: {
 			lasts: (/** @type {string} */ time, /** @type {string} */ end) =>
 				`for ${time}, until ${end}`,
 			session: (/** @type {string} */ end) =>
-				`until the agent’s session ends, at most until ${end}`,
+				`while the agent’s session lasts, also when it is resumed, at most until ${end}`,
 			same: (/** @type {string} */ time) =>
 				`Permits the same request again, ${time}.`,
 			covers: "Permits, without asking you again: ",

@@ -229,6 +229,9 @@ pub async fn end_grant(
         request_id: request_id.clone(),
     };
     let sent = order_and_wait(&approver, options, enforcer, &order, wait).await?;
-    approver.forget_given(request_id.as_str())?;
+    // Until then the gateway may have withheld the order, and the grant may still be used.
+    if sent.is_confirmed() {
+        approver.forget_given(request_id.as_str())?;
+    }
     report(options, enforcer, &sent, wait, "the grant has ended")
 }

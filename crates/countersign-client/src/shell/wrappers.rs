@@ -55,7 +55,7 @@ const RUNNERS: &[(&str, &str)] = &[
     ("go", "generate run tool"),
     ("guix", "environment shell"),
     ("hatch", "run"),
-    ("heroku", "run"),
+    ("heroku", "run run:detached"),
     ("kubectl", "cp debug exec run"),
     ("mamba", "run"),
     ("micromamba", "run"),
@@ -72,7 +72,7 @@ const RUNNERS: &[(&str, &str)] = &[
     ("pipenv", "run shell"),
     ("pixi", "exec run shell"),
     ("pnpm", "config create dlx exec x"),
-    ("podman", "container exec run"),
+    ("podman", "container exec run ssh"),
     ("poetry", "run shell"),
     ("rustup", "run"),
     ("rye", "run"),
@@ -81,6 +81,9 @@ const RUNNERS: &[(&str, &str)] = &[
     ("yarn", "config create dlx exec node"),
     ("zig", "c++ cc run"),
 ];
+
+/// Subcommands behind which another one follows.
+const CONTAINERS: &str = "m machine multi recursive submodule workspace workspaces";
 
 /// Whether the first words of this command say little of what it does. Returns `true` if unsure.
 pub fn hides_what_runs<W: AsRef<str>>(words: &[W]) -> bool {
@@ -98,8 +101,7 @@ pub fn hides_what_runs<W: AsRef<str>>(words: &[W]) -> bool {
 fn has_runner<W: AsRef<str>>(program: &str, words: &[W]) -> bool {
     let is_plain = |word: &W| !word.as_ref().starts_with('-');
     let looked_at = match words {
-        [first, second, ..] if is_plain(first) && second.as_ref() == "foreach" => &words[..2],
-        [first, ..] if is_plain(first) => &words[..1],
+        [first, ..] if is_plain(first) && !has_word(CONTAINERS, first.as_ref()) => &words[..1],
         words => words,
     };
     let is_runner = |(name, subcommands): &(&str, &str)| {
