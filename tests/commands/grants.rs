@@ -343,15 +343,17 @@ async fn an_approver_lists_and_ends_the_grants_of_this_device() {
     let listed = run(&world, "laptop", &["grants"]).await.expect(0);
     assert!(listed.out.contains("used 2 times"), "{}", listed.out);
     let ending = ["grants", "end", &id.as_str()[..30], "--wait", "--json"];
-    let child = start(&world, "laptop", &ending);
+    let child = Mutex::new(start(&world, "laptop", &ending));
     // The agent's next call meets it.
     let bot = Mutex::new(Enforcer::open(&world.file("bot"), &world.cluster.clock).unwrap());
-    until("the end is obeyed", PATIENCE, async || {
+    until("the end is confirmed", PATIENCE, async || {
         let mut bot = bot.lock().await;
         bot.take_prompts(None, later()).await.unwrap();
-        bot.grants().unwrap().is_empty()
+        child.lock().await.try_wait().unwrap().is_some()
     })
     .await;
+    assert!(bot.lock().await.grants().unwrap().is_empty());
+    let child = child.into_inner();
     let told: Value = serde_json::from_str(&end(child).await.expect(0).out).unwrap();
     assert_eq!(told["isConfirmed"], true, "{told}");
     let none = run(&world, "laptop", &["grants"]).await.expect(0);

@@ -210,9 +210,14 @@ const CONTAINERS = list(
  * @param {string[]} words
  */
 function hasRunner(program, words) {
-	const [first] = words;
-	const isPlain = first !== undefined && !first.startsWith("-");
-	const lookedAt = isPlain && !CONTAINERS.has(first) ? [first] : words;
+	const [first, second] = words;
+	const isPlain =
+		first !== undefined && !first.startsWith("-") && !CONTAINERS.has(first);
+	const lookedAt = !isPlain
+		? words
+		: second === "foreach"
+			? [first, second]
+			: [first];
 	return [...RUNNERS].some(
 		([name, subcommands]) =>
 			hasName(program, new Set([name])) &&

@@ -101,7 +101,9 @@ pub fn hides_what_runs<W: AsRef<str>>(words: &[W]) -> bool {
 fn has_runner<W: AsRef<str>>(program: &str, words: &[W]) -> bool {
     let is_plain = |word: &W| !word.as_ref().starts_with('-');
     let looked_at = match words {
-        [first, ..] if is_plain(first) && !has_word(CONTAINERS, first.as_ref()) => &words[..1],
+        [first, ..] if has_word(CONTAINERS, first.as_ref()) => words,
+        [first, second, ..] if is_plain(first) && second.as_ref() == "foreach" => &words[..2],
+        [first, ..] if is_plain(first) => &words[..1],
         words => words,
     };
     let is_runner = |(name, subcommands): &(&str, &str)| {
