@@ -3,10 +3,12 @@
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, IsTerminal as _, Write as _};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use anyhow::Context as _;
 pub use countersign::agent::parse_duration;
+use nix::sys::termios::{FlushArg, tcflush};
 use qrcode::QrCode;
 use qrcode::render::unicode::Dense1x2;
 use terminal_size::{Width, terminal_size_of};
@@ -59,11 +61,7 @@ impl TerminalScreen {
     /// A QR code, unless this is no terminal, or one that is too narrow for it. A very long text has
     /// none.
     pub fn qr_code(&self, text: &str) -> Option<String> {
-        let code = qr_code(text).ok().filter(|_| self.terminal)?;
-        let columns = terminal_size_of(std::io::stderr());
-        let columns = columns.map_or(u16::MAX, |(Width(columns), _)| columns);
-        let needed = code.lines().next()?.chars().count();
-        (needed <= columns.into()).then_some(code)
+        fitting_qr_code(text, std::io::stderr()).filter(|_| self.terminal)
     }
 
     /// Shows one line of progress in place of the last one. In a file it would only be noise.
@@ -134,13 +132,14 @@ fn write_error(text: &str) {
 }
 
 /// Asks on the terminal, not on standard input, which may belong to something else. An error if
-/// there is no terminal.
+/// there is no terminal. Anything typed before the question is no answer to it.
 pub async fn ask(question: &str) -> anyhow::Result<String> {
     let question = question.to_owned();
     let asking = move || {
         let mut options = File::options();
         let terminal = options.read(true).write(true).open("/dev/tty");
         let mut terminal = terminal.context("there is no terminal to ask on")?;
+        tcflush(&terminal, FlushArg::TCIFLUSH)?;
         write!(terminal, "{question} ")?;
         terminal.flush()?;
         let mut answer = String::new();
@@ -166,8 +165,17 @@ pub async fn confirm_digits(screen: &mut TerminalScreen) -> bool {
     same
 }
 
+/// A QR code, unless the text is very long or the terminal too narrow.
+pub fn fitting_qr_code(text: &str, terminal: impl AsFd) -> Option<String> {
+    let code = qr_code(text).ok()?;
+    let columns = terminal_size_of(terminal);
+    let columns = columns.map_or(u16::MAX, |(Width(columns), _)| columns);
+    let needed = code.lines().next()?.chars().count();
+    (needed <= columns.into()).then_some(code)
+}
+
 /// A QR code of two rows per line, dark on light, which every camera reads.
-pub fn qr_code(text: &str) -> anyhow::Result<String> {
+fn qr_code(text: &str) -> anyhow::Result<String> {
     let code = QrCode::with_error_correction_level(text, qrcode::EcLevel::L)?;
     let mut image = code.render::<Dense1x2>();
     let image = (image.dark_color(Dense1x2::Light)).light_color(Dense1x2::Dark);

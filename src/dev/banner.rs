@@ -11,7 +11,7 @@ use super::first_steps::FirstSteps;
 use super::lan::LanService;
 use super::nodes::DevNodes;
 use super::options::DevOptions;
-use crate::commands::terminal::qr_code;
+use crate::commands::terminal::fitting_qr_code;
 
 pub struct StartBanner<'a> {
     pub options: &'a DevOptions,
@@ -161,7 +161,7 @@ To use the API by hand, paste this into another terminal; it prints the gateway'
   export APPROVER_KEY={approver}
   curl -sS -w '\n' "$URL/v1/status"
 
-Then go on there with "A first exchange by hand" in docs/api.md, which uses these variables. The API is described at {url}/docs
+Then follow "A first exchange by hand" in docs/api.md, which uses these variables. The API is described at {url}/docs
 "#,
             database_url = self.database_url,
             url = self.nodes.urls.first().map_or("", String::as_str),
@@ -175,17 +175,18 @@ Then go on there with "A first exchange by hand" in docs/api.md, which uses thes
 }
 
 fn phone_steps(lan: &LanService, invitation: &str) -> Vec<String> {
-    // Without a code the link below is still there.
-    let code = qr_code(invitation).unwrap_or_default();
+    // Without a code the address and the link are still there.
+    let code = |text: &str| fitting_qr_code(text, std::io::stdout()).unwrap_or_default();
     vec![
         String::new(),
         format!(
-            "On a phone in the same network, open {} and trust the certificate; compare its fingerprint:",
+            "On a phone in the same network, open {} (the first code) and trust the certificate; compare its fingerprint:",
             lan.trust_page
         ),
         format!("  {}", lan.authority.fingerprint()),
-        format!("Then scan this code, which opens {}:", lan.url()),
-        code,
+        code(&lan.trust_page),
+        format!("Then scan the second code, which opens {}:", lan.url()),
+        code(invitation),
     ]
 }
 

@@ -78,6 +78,7 @@ async fn the_first_five_minutes_of_the_readme_in_a_browser() {
     };
     until("the request is there", PATIENCE, inbox).await;
     let mut approve = Terminal::open(&config, "default", "countersign approve");
+    approve.asks("[y/N]").await;
     approve.types("yes\n").await;
     approve.end().await.expect(0);
     agent.end().await.expect(0);

@@ -43,6 +43,7 @@ async fn a_typed_code_pairs_after_both_have_compared_the_digits() {
 
     let (mut terminal, shown, digits) = typed(&bot, &page).await;
     assert_eq!(shown, digits);
+    terminal.asks("[yes/no]").await;
     terminal.types("no\n").await;
     page.press("They don’t match").await;
     page.sees("Not paired.").await;
@@ -54,6 +55,7 @@ async fn a_typed_code_pairs_after_both_have_compared_the_digits() {
 
     let (mut terminal, shown, digits) = typed(&bot, &page).await;
     assert_eq!(shown, digits);
+    terminal.asks("[yes/no]").await;
     terminal.types("yes\n").await;
     page.press("They match").await;
     page.sees("Paired with").await;

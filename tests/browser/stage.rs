@@ -280,6 +280,16 @@ impl Terminal {
         self.says_line(|line| line.contains(part)).await
     }
 
+    /// Waits for a question, which has no end of a line.
+    pub async fn asks(&mut self, part: &str) {
+        let mut said = Vec::new();
+        while !said.ends_with(part.as_bytes()) {
+            let byte = timeout(PATIENCE, self.lines.read_u8()).await;
+            said.push(byte.expect("it asks in time").unwrap());
+        }
+        self.said.push_str(&String::from_utf8_lossy(&said));
+    }
+
     pub async fn says_line(&mut self, wanted: impl Fn(&str) -> bool) -> String {
         loop {
             let mut line = String::new();

@@ -281,6 +281,16 @@ async fn a_person_decides_beside_the_agent_with_a_key_of_their_own_only() {
         .expect(77);
     assert!(left.out.contains("make deploy"), "{}", left.out);
     listed(&world, 1).await;
+    // An answer that was typed before the question is none.
+    typed(
+        &config,
+        &passphrase,
+        line,
+        &[("", "a\r"), ("[a/r/N]", "\r")],
+    )
+    .await
+    .expect(77);
+    listed(&world, 1).await;
     let line = "countersign ask --local --profile laptop";
     typed(&config, &passphrase, line, &[("[a/r/N]", "a\r")])
         .await

@@ -50,6 +50,8 @@ async fn a_device_invites_another_one_which_leaves_its_request() {
     let phone = owner.first(alice, "phone").await;
     let made = invited(&scene, &phone).await;
     assert_eq!(made["code"].as_str().unwrap().len(), 43);
+    let page = made["page"].as_str().unwrap();
+    assert!(page.starts_with("http://127.0.0.1:"), "{page}");
     let path = path(owner, &made);
     let waiting = alice.on(1).get(&path).await.expect(200).json();
     let expected = json!({ "invitationId": made["invitationId"], "expiresAt": made["expiresAt"] });

@@ -124,6 +124,41 @@ async fn a_gateway_that_swaps_the_new_devices_keys_adds_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_gateway_says_where_the_page_is_only_to_its_own_machine() {
+    let deceived = Deceived::start().await;
+    for (told, own, expected) in [
+        ("https://192.0.2.1/page/", "http://127.0.0.1:8080", true),
+        ("https://192.0.2.1/page/", "http://localhost:8080/", true),
+        (
+            "https://192.0.2.1/page/",
+            "https://page.example.org/",
+            false,
+        ),
+        (
+            "https://192.0.2.1/page/",
+            "https://127.0.0.1.example.org/",
+            false,
+        ),
+        ("javascript:alert(1)", "http://127.0.0.1:8080", false),
+        ("http://192.0.2.1/", "http://127.0.0.1:8080", false),
+        ("https://192.0.2.1/#x", "http://127.0.0.1:8080", false),
+    ] {
+        deceived.lies(move |path, reply| {
+            if path.ends_with("/invitations") {
+                reply.edit(|made| made["page"] = told.into());
+            }
+        });
+        let offer = deceived.alice.invite_device().await.unwrap();
+        let link = offer.expose(own);
+        deceived.alice.decline_device(&offer).await.unwrap();
+        let page = if expected { told } else { own };
+        let page = page.trim_end_matches('/');
+        assert!(link.starts_with(&format!("{page}/#/join/")), "{}", *link);
+        deceived.scene.world.cluster.pass(Duration::from_secs(601));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_new_device_signs_for_no_device_that_the_gateway_invents() {
     let deceived = Deceived::start().await;
     let (alice, owner) = (&deceived.alice, &deceived.scene.owner);

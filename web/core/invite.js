@@ -140,26 +140,48 @@ export async function inviteDevice(session) {
 		body: spellSigned(text, await sign(session.keys, text), null),
 		expect: [201],
 	});
-	const { invitationId, code, expiresAt } = members;
+	const { invitationId, code, expiresAt, page } = members;
 	const isCode = typeof code === "string" && /^[\w-]{43}$/.test(code);
 	if (!isCode || typeof invitationId !== "string" || !isId(invitationId))
 		throw Problem.of("answer", { expected: "code" });
 	const secret = crypto.getRandomValues(new Uint8Array(16));
 	const link = { code, secret, inviter };
 	session.offer = {
-		link: spellDeviceLink(session.page, link),
+		link: spellDeviceLink(reachable(session.page, page), link),
 		expiresAt: String(expiresAt),
 		device: (signal) => awaitDevice(session, invitationId, link, signal),
-		decline: async () => {
-			await session.client.call({
-				method: "DELETE",
-				path: invitationsPath(session, invitationId),
-				expect: [204],
-			});
-			session.offer = null;
-		},
+		decline: () => endOffer(session, invitationId),
 	};
 	return session.offer;
+}
+
+/**
+ * The address of this page for another device. Only where it is on this machine, the gateway says
+ * where it is found: a gateway must not lead a new device to a page of its own.
+ * @param {string} own
+ * @param {unknown} told
+ */
+export function reachable(own, told) {
+	const isLocal = /^(localhost|.*\.localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(
+		new URL(own).hostname,
+	);
+	const isLink = typeof told === "string" && /^https?:\/\/[^?#]+$/.test(told);
+	return isLocal && isLink ? told : own;
+}
+
+/**
+ * The next attempt gets another link. The gateway revokes the credential of a device that used this
+ * one.
+ * @param {Session} session
+ * @param {string} invitationId
+ */
+async function endOffer(session, invitationId) {
+	session.offer = null;
+	await session.client.call({
+		method: "DELETE",
+		path: invitationsPath(session, invitationId),
+		expect: [204],
+	});
 }
 
 /**
@@ -177,9 +199,9 @@ async function awaitDevice(session, invitationId, link, signal) {
 		});
 		const { request, proof, expiresAt, usedAt } = members;
 		if (typeof request === "string" && typeof proof === "string")
-			return receiveRequest(link, request, proof).catch((error) => {
-				// The next attempt gets another link.
-				session.offer = null;
+			return receiveRequest(link, request, proof).catch(async (error) => {
+				// Somebody joined who does not have the whole link.
+				await endOffer(session, invitationId);
 				throw error;
 			});
 		if (usedAt === undefined && !(Date.parse(expiresAt) > Date.now()))

@@ -4,10 +4,8 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { gzipSync } from "node:zlib";
 
 const page = new URL("../", import.meta.url);
-const MOST_BYTES = 100 * 1024;
 
 /** A module and all that it imports, by their names below `web`. */
 async function imported(name, found = new Map()) {
@@ -38,17 +36,4 @@ test("index.html names every module of the inbox", async () => {
 		expected,
 		`index.html should have:\n${expected.map((name) => `<link rel="modulepreload" href="${name}">`).join("\n")}\n`,
 	);
-});
-
-test("the first load stays small", async () => {
-	const others = await Promise.all(
-		["index.html", "reload.js", "app.css", "views.css", "icon.svg"].map(
-			(name) => readFile(new URL(name, page), "utf8"),
-		),
-	);
-	const bytes = [...first.values(), ...others].reduce(
-		(sum, text) => sum + gzipSync(text).length,
-		0,
-	);
-	assert.ok(bytes < MOST_BYTES, `${bytes} bytes`);
 });

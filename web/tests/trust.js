@@ -16,6 +16,7 @@ import {
 	spellIntroduction,
 } from "../core/introductions.js";
 import {
+	reachable,
 	receiveRequest,
 	requestByLink,
 	spellDeviceLink,
@@ -266,6 +267,17 @@ export const tests = {
 			spellDeviceLink("https://gateway.example.org/", link),
 			invitation.link,
 		);
+		for (const [own, told, expected] of [
+			["http://127.0.0.1:8080/", "https://192.168.1.5:8443/", true],
+			["http://localhost:8080/", "https://192.168.1.5:8443/", true],
+			["http://[::1]:8080/", "https://192.168.1.5:8443/", true],
+			["https://page.example.org/", "https://evil.example.org/", false],
+			["https://127.0.0.1.example.org/", "https://evil.example.org/", false],
+			["http://127.0.0.1:8080/", "javascript:alert(1)", false],
+			["http://127.0.0.1:8080/", "https://evil.example.org/#/join/", false],
+			["http://127.0.0.1:8080/", undefined, false],
+		])
+			assertEqual(reachable(String(own), told), expected ? told : own);
 		const listed = [laptop.bundle, phone.bundle];
 		const { request, proof, digits } = await requestByLink(
 			laptop,

@@ -70,7 +70,7 @@ export const inboxTexts = {
 	},
 	agentSays: {
 		label: "Der Agent sagt",
-		hint: "Worte des Agenten. Nichts prüft sie.",
+		hint: "Vom Agenten formuliert und nicht geprüft.",
 	},
 	tasks: { done: "Erledigt", open: "Offen" },
 	inboxRow: {
@@ -81,7 +81,7 @@ export const inboxTexts = {
 		newFile: "neue Datei",
 	},
 	cues: {
-		destroys: "Zerstörend",
+		destroys: "Destruktiv",
 		leaves: "Verlässt diesen Rechner",
 		why: "Warum das markiert ist",
 		rules: {
@@ -129,7 +129,7 @@ export const inboxTexts = {
 		select: "Auswählen",
 		selectOne: (sentence) => `Auswählen: ${sentence}`,
 		selectAll: "Alle auswählen",
-		none: "Aufheben",
+		none: "Auswahl aufheben",
 		selected: (n) => `${n} ausgewählt`,
 		approve: "Genehmigen…",
 		reject: "Ablehnen…",

@@ -217,7 +217,7 @@ export const texts = {
 	time: {
 		none: "sin plazo",
 		expired: "caducada",
-		left: (time) => `quedan ${time}`,
+		left: (time) => `tiempo restante: ${time}`,
 		days: (n) => count(n, "día", "días"),
 		hours: (n) => `${n} h`,
 		ago: {

@@ -1,20 +1,10 @@
-// The requests that wait for a decision, live. The list itself is loaded while they are read.
+// The requests that wait for a decision, live.
 
-import { loaded } from "../core/gateway.js";
 import { problemText } from "../texts/problems.js";
 import { texts } from "../texts.js";
 import { el, fill } from "../ui/dom.js";
-import {
-	button,
-	empty,
-	errorText,
-	linkButton,
-	note,
-	page,
-	waiting,
-} from "../ui/parts.js";
-
-/** @typedef {ReturnType<import('./inboxlist.js').inboxList>} InboxList */
+import { empty, linkButton, note, page, waiting } from "../ui/parts.js";
+import { inboxList } from "./inboxlist.js";
 
 /**
  * @param {import('../ui/view.js').JoinedContext} context
@@ -22,19 +12,18 @@ import {
  */
 export function view(context) {
 	const { approver } = context;
-	const controls = el("div", { class: "row inbox-controls" });
-	const body = el("div", { class: "stack" });
+	const list = inboxList(context);
 	const instead = el("div", null, waiting());
 	const element = page(
 		texts.inbox.title,
-		{ actions: [controls] },
-		el("div", { class: "stack" }, instead, body),
+		{ actions: [el("div", { class: "row inbox-controls" }, list.controls)] },
+		el(
+			"div",
+			{ class: "stack" },
+			instead,
+			el("div", { class: "stack" }, list.parts),
+		),
 	);
-	/** @type {InboxList | null} */
-	let list = null;
-	let isOpen = true;
-	/** Why there is no list. */
-	let failure = "";
 	let insteadKind = "waiting";
 
 	/**
@@ -61,57 +50,22 @@ export function view(context) {
 			showInstead(isUnpaired ? "unpaired" : "empty", () =>
 				emptyInbox(isUnpaired),
 			);
-		} else if (list) showInstead("", () => null);
-		else if (failure !== "") showInstead("failed", () => failed(failure));
-		else showInstead("waiting", waiting);
-		list?.show(inbox);
+		} else showInstead("", () => null);
+		list.show(inbox);
 	};
 
-	loaded(import("./inboxlist.js")).then(
-		({ inboxList }) => {
-			if (!isOpen) return;
-			list = inboxList(context);
-			fill(controls, list.controls);
-			fill(body, list.parts);
-			render();
-		},
-		(thrown) => {
-			failure = errorText(thrown);
-			render();
-		},
-	);
 	const ends = [
 		approver.inbox.subscribe(render),
 		approver.agents.subscribe(render),
 	];
-	const key = (/** @type {keyof InboxList['keys']} */ name) => () =>
-		list?.keys[name]();
 	return {
 		title: texts.inbox.title,
 		element,
-		keys: {
-			j: key("j"),
-			k: key("k"),
-			x: key("x"),
-			"/": key("/"),
-			// Nothing is decided that was not shown.
-			a: key("a"),
-			r: key("r"),
-		},
+		keys: list.keys,
 		dispose: () => {
-			isOpen = false;
 			for (const end of ends) end();
 		},
 	};
-}
-
-/** @param {string} failure */
-function failed(failure) {
-	const again = button(texts.defect.reload, {
-		kind: "small",
-		on: () => location.reload(),
-	});
-	return note("warn", failure, el("div", { class: "row" }, again));
 }
 
 /** @param {boolean} isUnpaired */

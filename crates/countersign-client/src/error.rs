@@ -89,11 +89,9 @@ pub enum ClientError {
         "grants don't apply, because {path}, which records the ended ones, cannot be used: {problem}; remove the file once you have looked at it"
     )]
     Orders { path: PathBuf, problem: String },
-    #[error("the grants that were given are not known, because {path} cannot be used: {problem}")]
+    #[error("cannot tell which grants were given: {path} cannot be used: {problem}")]
     GivenGrants { path: PathBuf, problem: String },
-    #[error(
-        "the commands that were approved are not known, because {path} cannot be used: {problem}"
-    )]
+    #[error("cannot tell which commands were approved: {path} cannot be used: {problem}")]
     ApprovedCommands { path: PathBuf, problem: String },
     #[error("this is not a saved decision: {0}")]
     Record(String),

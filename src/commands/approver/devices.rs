@@ -199,20 +199,23 @@ async fn invite(options: &ClientOptions, yes: bool) -> anyhow::Result<ExitAction
     screen.progress("waiting for the new device …");
     let asked = approver.wait_for_device(&offer, OFFER_LIFETIME).await;
     screen.clear();
-    let Some(comparison) = asked? else {
-        screen.say("no device has used the link in time; begin again: countersign devices add");
+    let Ok(Some(comparison)) = asked else {
+        // Somebody may have joined by the link and asked for nothing that it proves.
+        let ended = approver.decline_device(&offer).await;
+        asked?;
+        ended?;
+        screen.say("no device asked in time, and the link no longer works; start again: countersign devices add");
         return Ok(ExitAction::code(NO_DECISION));
     };
     if !yes {
         let name = comparison.claimed().bundle().name().as_str();
         screen.say(&format!(
-            "A new device asks to decide for {}:\n\n  {}\n  {}\n",
+            "A new device wants to approve requests as {}:\n\n  {}\n  {}\n",
             visible(approver.id().as_str()),
             screen.paint(Colour::Bold, &visible(name)),
             screen.paint(Colour::Bold, &comparison.digits().to_string()),
         ));
-        let question =
-            "Does the new device show this name and these digits, and shall it be added?";
+        let question = "Does the new device show this name and these digits? Add it?";
         if !says_yes(question).await? {
             approver.decline_device(&offer).await?;
             screen.say("nothing was added, and the link no longer works");

@@ -174,7 +174,7 @@ fn given_line(given: &GivenGrant, ids: &[&String], used: Option<&GrantUse>) -> L
         Some(GrantUse { count, last_at }) => {
             format!("used {}, last at {}", times(*count), visible(last_at))
         }
-        None => "not used yet, as far as is known".to_owned(),
+        None => "no use reported yet".to_owned(),
     };
     let end = if given.session_only {
         ", or the end of the session"

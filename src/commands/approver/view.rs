@@ -66,14 +66,36 @@ pub fn summary(item: &InboxRequest, now: Timestamp, colour: bool) -> String {
             paint(colour, Colour::Yellow, &problem)
         }
     };
-    let agent = item.content.as_ref().ok();
-    let agent = agent.and_then(|opened| agent_title(opened.artifact()));
+    let artifact = artifact_of(item);
+    let agent = artifact.and_then(agent_title);
     let agent = agent
         .map(|title| format!("{title} on "))
         .unwrap_or_default();
-    let kind = visible(item.artifact_type.as_deref().unwrap_or("unknown"));
+    let kind = item.artifact_type.as_deref().unwrap_or("unknown");
+    let kind = visible(kind.strip_suffix(".review").unwrap_or(kind));
+    let place = artifact.map(|artifact| format!("  {}", visible(artifact.repository())));
+    let place = place.unwrap_or_default();
     let time = time_left(item, now);
-    format!("{what}\n    {kind}  {agent}{}  {time}", who(item))
+    format!(
+        "{what}\n    {kind}  {agent}{}{place}  {time}{}",
+        who(item),
+        age(item, now)
+    )
+}
+
+/// How long ago it was asked, by the enforcer's clock.
+fn age(item: &InboxRequest, now: Timestamp) -> String {
+    let asked = artifact_of(item).and_then(|artifact| {
+        let members = members_of(artifact);
+        Timestamp::parse(members["createdAt"].as_str()?)
+    });
+    let age = asked.and_then(|asked| Duration::try_from(now.inner() - asked.inner()).ok());
+    age.map_or_else(String::new, |age| format!("  asked {} ago", minutes(age)))
+}
+
+fn artifact_of(item: &InboxRequest) -> Option<&PlainArtifact> {
+    let opened = item.content.as_ref().ok()?;
+    Some(opened.artifact())
 }
 
 /// The agent that a request names, if it is a known one.

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::auth::As;
 use super::body::{self, BodyKind};
 use super::error::HttpResult;
+use super::invitation::page;
 use super::path::{PathId, PathPair};
 use super::reply::plain;
 use crate::gateway::DeviceRequest;
@@ -27,7 +28,7 @@ pub async fn create(
     let signed = body::read_as(&node, request, BodyKind::Introduction, parse).await?;
     let made = devices.invite(&caller, &approver, &signed).await?;
     let answer = json!({
-        "invitationId": made.id, "code": made.code, "expiresAt": made.expires_at,
+        "invitationId": made.id, "code": made.code, "expiresAt": made.expires_at, "page": page(&node),
     });
     Ok(plain(StatusCode::CREATED, &answer))
 }

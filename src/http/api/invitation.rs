@@ -36,7 +36,7 @@ fn read(document: &JsonNode<'_>) -> Result<(Option<TenantId>, InvitationRequest)
 }
 
 /// The address of the page. A caller could choose the `Host` header, and so receive the code.
-fn page(node: &AppState) -> String {
+pub(super) fn page(node: &AppState) -> String {
     let config = &node.context.config;
     match config.page.url.as_str() {
         "" => config.local_url(),

@@ -5,10 +5,12 @@ use std::process::Stdio;
 
 use countersign::client::approver::EnrolmentProgress;
 use countersign::client::enforcer::Enforcer;
+use reqwest::Method;
 use serde_json::{Deserializer, Value, json};
 
 use super::{Ran, prepared, run};
-use crate::client::people::ClientScene;
+use crate::client::people::{ClientScene, PATIENCE};
+use crate::support::until;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pairing_by_code_without_a_terminal_pairs_nobody() {
@@ -167,6 +169,46 @@ async fn a_terminal_adds_a_terminal_by_a_link() {
     assert_eq!(listed[0]["standing"], "in force", "each trusts the other");
     // A link is used once.
     run(&world, "third", &["join", link]).expect(77);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stranger_who_used_the_link_without_its_secret_keeps_no_access() {
+    let world = ClientScene::start().await;
+    world.approver("alice", "laptop").await;
+    let mut adding = prepared(&world, "laptop", &["devices", "add", "--yes", "--json"]);
+    let mut adding = adding
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let out = BufReader::new(adding.stdout.take().unwrap());
+    let mut told = Deserializer::from_reader(out).into_iter::<Value>();
+    let offered = told.next().unwrap().unwrap();
+    let link = offered["link"].as_str().unwrap();
+    let code = link
+        .split_once("#/join/")
+        .unwrap()
+        .1
+        .split('/')
+        .next()
+        .unwrap();
+    let nobody = world.cluster.client(None);
+    let joined = nobody.post("/v1/join", &json!({ "code": code })).await;
+    let joined = joined.expect(201).json();
+    let stranger = world.cluster.client(joined["apiKey"].as_str());
+    let invitation = joined["invitationId"].as_str().unwrap();
+    let path = format!("/v1/approvers/alice/invitations/{invitation}");
+    let body = json!({ "request": "a request", "proof": "A".repeat(43) });
+    let sent = stranger.call(Method::PUT, &path).json(&body).send().await;
+    sent.expect(200);
+    let ended = adding.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(77));
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(said.contains("someone may be interfering"), "{said}");
+    until("the stranger's key is refused", PATIENCE, async || {
+        stranger.get("/v1/pairings").await.status == 401
+    })
+    .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -254,7 +254,7 @@ impl HookPolicy {
             match changed.filter(|_| is_of_project) {
                 Some(file) => {
                     problem = Some(format!(
-                        "{file} says what it does, and is not as it was; look at it, then run: countersign policy init project"
+                        "{file} has changed; look at it, then run: countersign policy init project"
                     ));
                 }
                 None if is_of_project && !judged.is_in_root() => {

@@ -3,10 +3,12 @@
 
 use std::time::Duration;
 
+use reqwest::Url;
 use serde_json::json;
 
 use super::join::InvitationLink;
 use super::role::{Approver, POLL_PAUSE};
+use crate::address::{is_loopback, parse_url};
 use crate::error::{ClientError, Result};
 use crate::gateway::GatewayCall;
 use crate::random::random;
@@ -21,12 +23,19 @@ use zeroize::Zeroizing;
 pub struct DeviceOffer {
     invitation: String,
     link: DeviceLink,
+    /// The address of the page, as the gateway says.
+    page: Option<Url>,
 }
 
 impl DeviceOffer {
-    /// The whole link, for the person who adds a device.
+    /// The whole link, for the person who adds a device. It leads to `page`, unless that is on this
+    /// machine, where no other device finds it.
     pub fn expose(&self, page: &str) -> Zeroizing<String> {
-        self.link.expose(page)
+        let is_local = Url::parse(page).is_ok_and(|page| is_loopback(&page));
+        match &self.page {
+            Some(told) if is_local => self.link.expose(told.as_str()),
+            _ => self.link.expose(page),
+        }
     }
 }
 
@@ -43,6 +52,7 @@ impl Approver {
         Ok(DeviceOffer {
             invitation: text("invitationId").to_owned(),
             link: DeviceLink::generate(code, own, &mut random)?,
+            page: parse_url(text("page"), false).ok(),
         })
     }
 
