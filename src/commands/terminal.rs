@@ -132,14 +132,25 @@ fn write_error(text: &str) {
 }
 
 /// Asks on the terminal, not on standard input, which may belong to something else. An error if
-/// there is no terminal. Anything typed before the question is no answer to it.
+/// there is no terminal.
 pub async fn ask(question: &str) -> anyhow::Result<String> {
-    let question = question.to_owned();
+    ask_on_terminal(question.to_owned(), false).await
+}
+
+/// The same, but nothing that was typed before the question is an answer to it: it was meant for
+/// the one before.
+pub async fn ask_next(question: &str) -> anyhow::Result<String> {
+    ask_on_terminal(question.to_owned(), true).await
+}
+
+async fn ask_on_terminal(question: String, is_next: bool) -> anyhow::Result<String> {
     let asking = move || {
         let mut options = File::options();
         let terminal = options.read(true).write(true).open("/dev/tty");
         let mut terminal = terminal.context("there is no terminal to ask on")?;
-        tcflush(&terminal, FlushArg::TCIFLUSH)?;
+        if is_next {
+            tcflush(&terminal, FlushArg::TCIFLUSH)?;
+        }
         write!(terminal, "{question} ")?;
         terminal.flush()?;
         let mut answer = String::new();

@@ -12,13 +12,14 @@ use tokio::time::error::Elapsed;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use uuid::Uuid;
 
 use super::health::BusHealth;
 use super::waiters::{WaiterTable, WakeCause};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::jitter::jitter;
-use crate::protocol::wake_key::WakeKey;
+use crate::protocol::id::MessageId;
 use crate::store::database::notify::{WakeListener, WakeNotifier};
 use crate::telemetry::Metrics;
 
@@ -29,14 +30,29 @@ const QUEUE: usize = 8_192;
 const COALESCE_INTERVAL: Duration = Duration::from_millis(2);
 /// Digests per notification: 17 bytes each stay under PostgreSQL's limit of 8,000.
 const PER_NOTIFY: usize = 400;
+/// The same of digests with a message, of 50 bytes each.
+const MESSAGES_PER_NOTIFY: usize = 150;
 const PER_FLUSH: usize = 4_000;
 /// First pause before connecting again; it doubles up to the last.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 /// Longest wait for PostgreSQL: a connection that died silently would never answer.
 const DATABASE_TIMEOUT: Duration = Duration::from_secs(5);
 
+fn read_named(word: &str) -> Option<(u64, MessageId)> {
+    let (digest, message) = word.split_once(':')?;
+    let digest = u64::from_str_radix(digest, 16).ok()?;
+    Some((digest, MessageId(Uuid::try_parse(message).ok()?)))
+}
+
 fn timed_out<T>(_: Elapsed) -> Result<T, sqlx::Error> {
     Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))
+}
+
+/// A key that has changed, by its digest.
+pub(super) struct WakeHint {
+    pub digest: u64,
+    /// The message that is new, if that is all.
+    pub message: Option<MessageId>,
 }
 
 /// Which other nodes this one hears.
@@ -78,7 +94,7 @@ impl WakeBus {
         health: &Arc<BusHealth>,
         tasks: &TaskTracker,
         stop: &CancellationToken,
-    ) -> mpsc::Sender<WakeKey> {
+    ) -> mpsc::Sender<WakeHint> {
         let (sender, keys) = mpsc::channel(QUEUE);
         let bus = Arc::new(Self {
             database: config.database.clone(),
@@ -146,7 +162,7 @@ impl WakeBus {
     /// Sends hints, and a canary now and then, until the node stops.
     async fn run_sender(
         self: Arc<Self>,
-        mut keys: mpsc::Receiver<WakeKey>,
+        mut keys: mpsc::Receiver<WakeHint>,
         stop: CancellationToken,
     ) {
         let mut notifier: Option<WakeNotifier> = None;
@@ -192,21 +208,28 @@ impl WakeBus {
         }
     }
 
-    fn payloads(&self, batch: &mut Vec<WakeKey>) -> Vec<String> {
-        let digests: HashSet<u64> = batch.drain(..).map(|key| key.digest()).collect();
+    fn payloads(&self, batch: &mut Vec<WakeHint>) -> Vec<String> {
+        let plain = batch.iter().filter(|hint| hint.message.is_none());
+        let digests: HashSet<u64> = plain.map(|hint| hint.digest).collect();
+        let named: Vec<String> = batch
+            .drain(..)
+            .filter(|hint| !digests.contains(&hint.digest))
+            .filter_map(|hint| Some(format!("{:016x}:{}", hint.digest, hint.message?.0.simple())))
+            .collect();
         if self.health.overflow.swap(false, Ordering::Relaxed) {
             return vec![format!("* {}", self.tag)];
         }
-        if digests.is_empty() || self.keeps_hints() {
+        if (digests.is_empty() && named.is_empty()) || self.keeps_hints() {
             return Vec::new();
         }
         let digests: Vec<String> = digests
             .into_iter()
             .map(|digest| format!("{digest:016x}"))
             .collect();
-        digests
-            .chunks(PER_NOTIFY)
-            .map(|chunk| format!("k {} {}", self.tag, chunk.join(" ")))
+        let keys = digests.chunks(PER_NOTIFY).map(|chunk| ("k", chunk));
+        let messages = named.chunks(MESSAGES_PER_NOTIFY).map(|chunk| ("m", chunk));
+        keys.chain(messages)
+            .map(|(kind, chunk)| format!("{kind} {} {}", self.tag, chunk.join(" ")))
             .collect()
     }
 
@@ -280,10 +303,15 @@ impl WakeBus {
         let (kind, tag) = (words.next(), words.next());
         let own = tag == Some(self.tag.as_str());
         match kind {
-            Some("k" | "*") if own => {}
+            Some("k" | "m" | "*") if own => {}
             Some("k") => {
                 for digest in words.filter_map(|word| u64::from_str_radix(word, 16).ok()) {
                     self.waiters.wake(digest, WakeCause::Hint);
+                }
+            }
+            Some("m") => {
+                for (digest, message) in words.filter_map(read_named) {
+                    self.waiters.wake_for(digest, message);
                 }
             }
             Some("c") if own => {

@@ -14,19 +14,20 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::bus::WakeBus;
+use self::bus::{WakeBus, WakeHint};
 use self::health::BusHealth;
 use self::waiters::WaiterTable;
-pub use self::waiters::{Waiter, WakeCause};
+pub use self::waiters::{Waiter, WakeCause, WakeNews};
 use crate::clock::Clock;
 use crate::config::{Config, WakeMode};
+use crate::protocol::id::MessageId;
 pub use crate::protocol::wake_key::WakeKey;
 use crate::store::Store;
 
 /// Wakes waiters on this node, and sends hints to the other nodes.
 pub struct WakeHub {
     waiters: Arc<WaiterTable>,
-    bus: Option<mpsc::Sender<WakeKey>>,
+    bus: Option<mpsc::Sender<WakeHint>>,
     health: Arc<BusHealth>,
 }
 
@@ -64,12 +65,30 @@ impl WakeHub {
     /// after the commit.
     pub fn wake(&self, keys: impl IntoIterator<Item = WakeKey>) {
         for key in keys {
-            self.waiters.wake(key.digest(), WakeCause::Hint);
-            if let Some(bus) = &self.bus
-                && bus.try_send(key).is_err()
-            {
-                self.health.overflow.store(true, Ordering::Relaxed);
-            }
+            let digest = key.digest();
+            self.waiters.wake(digest, WakeCause::Hint);
+            self.tell_others(WakeHint {
+                digest,
+                message: None,
+            });
+        }
+    }
+
+    /// The same for one new message, which its readers then need not look for.
+    pub fn wake_for(&self, key: &WakeKey, message: MessageId) {
+        let digest = key.digest();
+        self.waiters.wake_for(digest, message);
+        self.tell_others(WakeHint {
+            digest,
+            message: Some(message),
+        });
+    }
+
+    fn tell_others(&self, hint: WakeHint) {
+        if let Some(bus) = &self.bus
+            && bus.try_send(hint).is_err()
+        {
+            self.health.overflow.store(true, Ordering::Relaxed);
         }
     }
 

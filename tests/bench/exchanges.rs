@@ -110,5 +110,7 @@ pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
     let script = reference::exchange(artifact.body());
     let rate = async |bench: &Bench, nodes| rate(bench, nodes, &artifact).await;
     let name = "whole exchanges, 64 at once";
-    bench.against_pgbench(name, &script, 1.0, rate).await
+    bench
+        .against_pgbench(name, (&script, 2.0), None, 0.9, rate)
+        .await
 }

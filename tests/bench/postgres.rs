@@ -10,6 +10,7 @@ use tokio::process::Command;
 use tokio::time::sleep;
 
 use super::load::{WARM_UP, analyse};
+use super::reference::MINIMAL_TABLES;
 
 /// The server.
 pub struct Postgres {
@@ -84,6 +85,8 @@ impl Postgres {
     /// Runs a script with pgbench on a database of its own, and tells its transactions per second.
     pub async fn pgbench(&self, script: &str, clients: usize, seconds: u64) -> anyhow::Result<f64> {
         let database = self.migrated().await?;
+        let mut connection = PgConnection::connect(&database.url).await?;
+        connection.execute(MINIMAL_TABLES).await?;
         let analysed = async {
             sleep(WARM_UP / 2).await;
             analyse(&database.url).await

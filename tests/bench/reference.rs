@@ -77,6 +77,24 @@ pub fn submission(body: &str) -> String {
     IDS.to_owned() + &BODY.replace("{BODY}", &STANDARD.encode(body)) + SUBMIT
 }
 
+/// The tables of `minimal_submission`.
+pub const MINIMAL_TABLES: &str = "
+create table minimal_exchanges (request_id text primary key, state text not null, body text not null);
+create table minimal_items (approver_id text, request_id text, primary key (approver_id, request_id));
+";
+
+/// The least that a submission has to write: two rows of tables with a key each, in one statement.
+pub fn minimal_submission(body: &str) -> String {
+    let insert = r"
+with written as (
+    insert into minimal_exchanges (request_id, state, body)
+    values (md5((:id)::bigint::text)::uuid::text, 'pendingApproval', :body)
+    returning request_id)
+insert into minimal_items (approver_id, request_id) select 'approver-' || (:n)::bigint % 500, request_id from written;
+";
+    IDS.to_owned() + &BODY.replace("{BODY}", &STANDARD.encode(body)) + insert
+}
+
 /// The three transactions of a whole exchange.
 pub fn exchange(body: &str) -> String {
     submission(body) + DECIDE + ACKNOWLEDGE

@@ -9,8 +9,8 @@ use crate::support::{Client, Cluster};
 const LISTING: &str = "/platform/v1/exchanges";
 /// Delivered exchanges, half of them older than the others and half of them younger.
 const MANY: i64 = 14_000;
-/// Rows of a table that the pages may read, and what sweeps meanwhile do.
-const MOST_READ: i64 = 500;
+/// Rows of a table that the pages may read, and that sweeps read meanwhile, the census up to 1,000. A page without its index reads all.
+const MOST_READ: i64 = 2_000;
 
 /// Many delivered exchanges, and in the middle some of each other state.
 async fn fill(cluster: &Cluster) {

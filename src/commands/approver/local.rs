@@ -11,7 +11,7 @@ use super::passphrase;
 use super::questions::{ask_answers, asks_questions};
 use super::view::render;
 use crate::commands::output::{print_line, remark};
-use crate::commands::terminal::{ask, output_has_colour};
+use crate::commands::terminal::{ask_next, output_has_colour};
 
 /// Opens an approver's profile whose keys are encrypted. The agent runs as the same user, and could
 /// read any others.
@@ -44,12 +44,15 @@ pub async fn decide_here(approver: &Approver, item: &InboxRequest) -> anyhow::Re
             hints.answers = ask_answers(opened.artifact()).await?;
             hints.answers.is_some().then_some(Verdict::Approve)
         }
-        Ok(_) => match ask("Approve, reject, or leave it? [a/r/N]").await?.as_str() {
+        Ok(_) => match ask_next("Approve, reject, or leave it? [a/r/N]")
+            .await?
+            .as_str()
+        {
             "a" | "approve" => Some(Verdict::Approve),
             "r" | "reject" => Some(Verdict::Reject),
             _ => None,
         },
-        Err(_) => match ask("Reject it? [r/N]").await?.as_str() {
+        Err(_) => match ask_next("Reject it? [r/N]").await?.as_str() {
             "r" | "reject" => Some(Verdict::Reject),
             _ => None,
         },

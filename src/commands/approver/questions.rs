@@ -8,7 +8,7 @@ use countersign::e2e::PlainArtifact;
 use serde_json::{Map, Value};
 
 use super::artifact::members_of;
-use crate::commands::terminal::{Colour, ask, paint};
+use crate::commands::terminal::{Colour, ask_next, paint};
 
 struct ShownChoice {
     label: String,
@@ -165,7 +165,7 @@ pub async fn ask_answers(artifact: &PlainArtifact) -> anyhow::Result<Option<Vec<
             (false, true) => "numbers with commas, or your own words",
         };
         let asked = visible_lines(&question.text);
-        let answer = ask(&format!("\n{asked}\n({how}; empty: do not answer)")).await;
+        let answer = ask_next(&format!("\n{asked}\n({how}; empty: do not answer)")).await;
         let answer = answer.map_err(|_| ClientError::Choice("there is no terminal to ask on"))?;
         if answer.is_empty() {
             return Ok(None);

@@ -2,8 +2,10 @@
 //! only ids are kept in memory. No unacknowledged message is skipped. Each is sent again with
 //! growing pauses until it is acknowledged.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use time::OffsetDateTime;
 use tokio::time::sleep_until;
 use uuid::Uuid;
@@ -14,11 +16,12 @@ use crate::gateway::channels::inbox_scan::{InboxScan, OVERLAP_GRACE, PER_PAGE};
 use crate::gateway::channels::push::{PushService, for_enforcer};
 use crate::gateway::context::GatewayContext;
 use crate::gateway::error::{Error, Result};
-use crate::protocol::id::{EnforcerId, TenantId};
+use crate::protocol::id::{EnforcerId, MessageId, TenantId};
 use crate::store::channels::claim;
 use crate::store::channels::claim::{ClaimRow, TakeOver};
+use crate::store::channels::claim_named::{NamedClaim, NamedRow};
 use crate::store::channels::enforcer_messages::ClaimedMessage;
-use crate::wake::{WakeCause, WakeKey};
+use crate::wake::{WakeCause, WakeKey, WakeNews};
 
 pub struct MessageFeed {
     source: FeedSource,
@@ -34,6 +37,8 @@ enum FeedSource {
         enforcer: EnforcerId,
         /// Whether there may be something to claim.
         look: bool,
+        /// Messages that hints have named, if there is nothing else to claim.
+        named: VecDeque<MessageId>,
         /// How far it has taken over messages offered to other channels, as it does when channels
         /// open or close.
         take_over: Option<TakeOver>,
@@ -81,6 +86,7 @@ impl MessageFeed {
             tenant,
             enforcer,
             look: true,
+            named: VecDeque::new(),
             take_over: Some(TakeOver::START),
             channels: None,
         };
@@ -158,10 +164,14 @@ impl MessageFeed {
                         () = sleep_until(scan.next_due()) => scan.take_due(),
                     }
                 }
-                FeedSource::Enforcer { look, .. } => {
-                    if !*look {
-                        *woken = waiter.woken().await;
-                        *look = true;
+                FeedSource::Enforcer { look, named, .. } => {
+                    if *look || !named.is_empty() {
+                        return;
+                    }
+                    *woken = waiter.woken().await;
+                    match waiter.news() {
+                        WakeNews::Everything => *look = true,
+                        WakeNews::Messages(messages) => named.extend(messages),
                     }
                 }
             }
@@ -182,9 +192,35 @@ impl MessageFeed {
                 tenant,
                 enforcer,
                 look,
+                named,
                 take_over,
                 channels,
             } => {
+                let opened_at = self.channel.opened_at;
+                if !*look {
+                    let count = named.len().min(PER_PAGE);
+                    let messages = named.drain(..count).map(|message| NamedRow {
+                        tenant: tenant.clone(),
+                        enforcer: enforcer.clone(),
+                        channel: self.channel.id,
+                        message,
+                    });
+                    let claims = &self.context.store.channels.named_claims;
+                    let claims = join_all(messages.map(|row| claims.run(row))).await;
+                    let mut page = Vec::new();
+                    for claim in claims {
+                        match claim {
+                            Ok(NamedClaim::Claimed(message)) => page.push(*message),
+                            Ok(NamedClaim::Elsewhere) => {}
+                            // It is due, as is everything that was never offered.
+                            Ok(NamedClaim::Busy) | Err(_) => *look = true,
+                        }
+                    }
+                    page.sort_by_key(|message| message.created_at);
+                    return Ok(serialised(&self.context, enforcer, opened_at, page));
+                }
+                // It claims all that was never offered.
+                named.clear();
                 let row = ClaimRow {
                     tenant: tenant.clone(),
                     enforcer: enforcer.clone(),
@@ -209,16 +245,8 @@ impl MessageFeed {
                 let lag = self.context.metrics.sweep_lag.of(["redelivery"]);
                 let late = claimed.iter().filter_map(|message| message.late);
                 late.for_each(|late| lag.observe(late));
-                let opened_at = self.channel.opened_at;
                 let count = claimed.len();
-                let claimed = claimed.into_iter().map(|claimed| ClaimedMessage {
-                    first: claimed.first && claimed.created_at >= opened_at,
-                    ..claimed
-                });
-                // A message that cannot be serialised was logged, and must not hold up the others.
-                let page: Vec<_> = claimed
-                    .filter_map(|message| for_enforcer(&self.context, enforcer, message).ok())
-                    .collect();
+                let page = serialised(&self.context, enforcer, opened_at, claimed);
                 // A page that is not full is the last one; later messages wake the channel.
                 let bytes: usize = page.iter().map(|push| push.text.len()).sum();
                 *look = count >= PER_PAGE || bytes >= claim::PAGE_BYTES || take_over.is_some();
@@ -226,4 +254,19 @@ impl MessageFeed {
             }
         }
     }
+}
+
+/// A message that cannot be serialised was logged, and must not hold up the others.
+fn serialised(
+    context: &GatewayContext,
+    enforcer: &EnforcerId,
+    opened_at: OffsetDateTime,
+    claimed: Vec<ClaimedMessage>,
+) -> Vec<PushService> {
+    let claimed = claimed.into_iter().map(|claimed| ClaimedMessage {
+        first: claimed.first && claimed.created_at >= opened_at,
+        ..claimed
+    });
+    let page = claimed.filter_map(|message| for_enforcer(context, enforcer, message).ok());
+    page.collect()
 }

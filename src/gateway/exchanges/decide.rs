@@ -87,11 +87,11 @@ impl ExchangeService {
                 );
             }
             if !decided.duplicate {
-                let enforcer = outcome
-                    .enforcer
-                    .map(|id| WakeKey::Enforcer(tenant.clone(), id));
-                let exchange = [WakeKey::Exchange(tenant.clone(), request)];
-                self.context.wake.wake(exchange.into_iter().chain(enforcer));
+                let wake = &self.context.wake;
+                wake.wake([WakeKey::Exchange(tenant.clone(), request)]);
+                if let Some(enforcer) = outcome.enforcer {
+                    wake.wake_for(&WakeKey::Enforcer(tenant.clone(), enforcer), message);
+                }
             }
             return Ok((decided, outcome.expires_at));
         }
