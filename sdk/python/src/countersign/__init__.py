@@ -1,0 +1,1 @@
+"""Approval of tool calls by people, for agents."""

@@ -1,0 +1,1 @@
+"""Helpers for the tests of programs that use this library."""
