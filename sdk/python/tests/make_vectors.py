@@ -73,7 +73,11 @@ def strict_json() -> dict[str, Any]:
     ]
     accepted += [
         {"name": "64 arrays", "parts": [["[", 64], ["]", 64]], "canonicalParts": "same"},
-        {"name": "250,000 values", "parts": [["[", 1], ["0,", 249_998], ["0]", 1]], "canonicalParts": "same"},
+        {
+            "name": "250,000 values",
+            "parts": [["[", 1], ["0,", 249_998], ["0]", 1]],
+            "canonicalParts": "same",
+        },
     ]
     malformed = {
         "nothing": "", "white space only": " \n", "a leading zero": "01", "a sign": "+1",
@@ -108,8 +112,16 @@ def strict_json() -> dict[str, Any]:
         refused.append({"name": name, "base64url": encode(data), "code": "MALFORMED_JSON"})
     refused += [
         {"name": "65 arrays", "parts": [["[", 65], ["]", 65]], "code": "MALFORMED_JSON"},
-        {"name": "5,000 objects", "parts": [['{"a":', 5_000], ["0", 1], ["}", 5_000]], "code": "MALFORMED_JSON"},
-        {"name": "250,001 values", "parts": [["[", 1], ["0,", 249_999], ["0]", 1]], "code": "MALFORMED_JSON"},
+        {
+            "name": "5,000 objects",
+            "parts": [['{"a":', 5_000], ["0", 1], ["}", 5_000]],
+            "code": "MALFORMED_JSON",
+        },
+        {
+            "name": "250,001 values",
+            "parts": [["[", 1], ["0,", 249_999], ["0]", 1]],
+            "code": "MALFORMED_JSON",
+        },
         {"name": "an integer of 5,000 digits", "parts": [["9", 5_000]], "code": "CANONICALIZATION"},
     ]
     return {
@@ -126,7 +138,10 @@ def accept() -> dict[str, Any]:
     artifact = PlainArtifact.parse(file["artifact"]["plaintext"])
 
     def device(name: str) -> FakeDevice:
-        seeds = (bytes.fromhex(keys[name]["ed25519Seed"]), bytes.fromhex(keys[name]["x25519Private"]))
+        seeds = (
+            bytes.fromhex(keys[name]["ed25519Seed"]),
+            bytes.fromhex(keys[name]["x25519Private"]),
+        )
         return FakeDevice(name, KnownRandom(f"accept {name}", seeds))
 
     phone, laptop = device("phone"), device("laptop")
@@ -135,11 +150,19 @@ def accept() -> dict[str, Any]:
     enforcer_key = bytes.fromhex(keys["enforcer"]["x25519Public"])
     other_enforcer = DecryptionKey(KnownRandom("accept other enforcer")(32))
 
-    def sealed(hints: JsonObject, by: FakeDevice = phone, key: bytes = enforcer_key, **other: str) -> JsonObject:
-        subject = {"request_id": artifact.request_id, "artifact_hash": artifact.hash, "enforcer_id": "build-bot"}
+    def sealed(
+        hints: JsonObject, by: FakeDevice = phone, key: bytes = enforcer_key, **other: str
+    ) -> JsonObject:
+        subject = {
+            "request_id": artifact.request_id,
+            "artifact_hash": artifact.hash,
+            "enforcer_id": "build-bot",
+        }
         return by.seal_hints(hints, **{**subject, **other}, enforcer_key=key)
 
-    def members(verdict: str = "approve", hints: JsonObject | None = None, **other: Any) -> JsonObject:
+    def members(
+        verdict: str = "approve", hints: JsonObject | None = None, **other: Any
+    ) -> JsonObject:
         by = other.pop("by", phone)
         decided = by.decide(artifact, verdict, expires_at=end, hints=hints)
         return {**decided, **other}
@@ -288,10 +311,23 @@ def small_order() -> dict[str, Any]:
     ]  # fmt: skip
     # Orders 2 and 4, order 8, and the same on the twist.
     roots = [0, 1, P - 1, *_order_8_u()]
-    encryption = [{"name": f"small order, {index}", "key": u.to_bytes(32, "little").hex()} for index, u in enumerate(roots)]
-    spellings = {"0 spelled as 2^255-19": P, "1 spelled as 2^255-18": P + 1, "9 spelled as 2^255-10": P + 9, "2^255-1": 2**255 - 1, "9 with the highest bit": 9 | 1 << 255}
-    encryption += [{"name": name, "key": u.to_bytes(32, "little").hex()} for name, u in spellings.items()]
-    off_curve = next(y for y in range(2, 50) if pow((y * y - 1) * (D * y * y + 1), (P - 1) // 2, P) == P - 1)
+    encryption = [
+        {"name": f"small order, {index}", "key": u.to_bytes(32, "little").hex()}
+        for index, u in enumerate(roots)
+    ]
+    spellings = {
+        "0 spelled as 2^255-19": P,
+        "1 spelled as 2^255-18": P + 1,
+        "9 spelled as 2^255-10": P + 9,
+        "2^255-1": 2**255 - 1,
+        "9 with the highest bit": 9 | 1 << 255,
+    }
+    encryption += [
+        {"name": name, "key": u.to_bytes(32, "little").hex()} for name, u in spellings.items()
+    ]
+    off_curve = next(
+        y for y in range(2, 50) if pow((y * y - 1) * (D * y * y + 1), (P - 1) // 2, P) == P - 1
+    )
     signing.append({"name": "not on the curve", "key": off_curve.to_bytes(32, "little").hex()})
     return {
         "about": "Public keys that must be refused, and signatures over `message` with their result under strict verification. Some libraries accept the invalid ones. Bytes are hexadecimal. `usable` keys must be accepted.",

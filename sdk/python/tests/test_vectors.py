@@ -127,7 +127,11 @@ def test_usable_keys() -> None:
 
 def test_hpke() -> None:
     file = load("rfc9180.json")
-    row = {name: bytes.fromhex(value) for name, value in file.items() if name[0] in "iseptkb" and isinstance(value, str) and name != "source"}
+    row = {
+        name: bytes.fromhex(value)
+        for name, value in file.items()
+        if name[0] in "iseptkb" and isinstance(value, str) and name != "source"
+    }
     ephemeral, sender = hpke.derive_key(row["ikmE"]), hpke.derive_key(row["ikmS"])
     recipient = hpke.derive_key(row["ikmR"])
     assert (ephemeral.public, sender.public) == (row["pkEm"], row["pkSm"])
@@ -138,7 +142,9 @@ def test_hpke() -> None:
     first = {name: bytes.fromhex(value) for name, value in file["encryptions"][0].items()}
     sealed = hpke.seal(ephemeral, sender, recipient.public, row["info"], first["pt"], first["aad"])
     assert sealed == (row["enc"], first["ct"])
-    opened = hpke.open_sealed(row["enc"], recipient, sender.public, row["info"], first["ct"], first["aad"])
+    opened = hpke.open_sealed(
+        row["enc"], recipient, sender.public, row["info"], first["ct"], first["aad"]
+    )
     assert opened == first["pt"]
 
 
@@ -172,7 +178,11 @@ def test_sealing_with_known_randomness() -> None:
     source = iter(drawn)
     artifact = PlainArtifact.parse(file["plaintext"])
     sealed = seal_artifact(
-        enforcer_key(), "build-bot", artifact, [pinned("phone", "laptop")], lambda _: bytes.fromhex(next(source))
+        enforcer_key(),
+        "build-bot",
+        artifact,
+        [pinned("phone", "laptop")],
+        lambda _: bytes.fromhex(next(source)),
     )
     assert sealed.to_json() == file["ciphertext"]
     assert canonical(artifact.context("build-bot")) == file["keyAssociatedData"]
@@ -212,7 +222,9 @@ def test_hints_open(case: dict[str, Any]) -> None:
     if "policyHints" in body:
         context = parse(case["sealedHints"]["keyAssociatedData"])
         assert isinstance(context, dict)
-        hints = open_hints(body["policyHints"], context, "build-bot", enforcer_key(), phone.encryption_key)
+        hints = open_hints(
+            body["policyHints"], context, "build-bot", enforcer_key(), phone.encryption_key
+        )
         plain = json.loads(case["sealedHints"]["plaintext"])
         assert hints.reason == plain.get("reason")
         assert [list(texts) for texts in hints.answers or ()] == plain.get("answers", [])
@@ -231,7 +243,9 @@ def judge(decision: str, at: int, trust: DeviceTrust, artifact: PlainArtifact) -
 def test_other_decisions_are_refused(case: dict[str, Any]) -> None:
     artifact = PlainArtifact.parse(ENCRYPTION["artifact"]["plaintext"])
     with pytest.raises(DecisionRefused):
-        judge(json.dumps(case["body"]), parse_time(REFUSED["at"]), pinned("phone", "laptop"), artifact)
+        judge(
+            json.dumps(case["body"]), parse_time(REFUSED["at"]), pinned("phone", "laptop"), artifact
+        )
 
 
 def known_devices() -> DeviceTrust:
@@ -245,7 +259,10 @@ def test_decisions_are_accepted(case: dict[str, Any]) -> None:
     verified = judge(case["decision"], parse_time(ACCEPT["at"]), known_devices(), artifact)
     assert verified.is_approval == (case["verdict"] == "approve")
     assert (verified.approver, verified.device.id) == ("alice", case["device"])
-    assert (verified.hints.reason, verified.hints.action_id) == (case.get("reason"), case.get("actionId"))
+    assert (verified.hints.reason, verified.hints.action_id) == (
+        case.get("reason"),
+        case.get("actionId"),
+    )
 
 
 @named(ACCEPT["refused"])
@@ -298,6 +315,12 @@ def test_outcomes_have_the_published_form() -> None:
 def test_times() -> None:
     assert parse_time("2026-02-21T13:10:00.5+01:00") == parse_time("2026-02-21T12:10:00.500000Z")
     assert format_time(parse_time("2026-02-21T12:10:00.120Z")) == "2026-02-21T12:10:00.12Z"
-    for text in ("2026-02-30T00:00:00Z", "2026-02-21", "2026-02-21T12:10:00", "0000-01-01T00:00:00Z", "2026-02-21T12:10:00Z\n"):
+    for text in (
+        "2026-02-30T00:00:00Z",
+        "2026-02-21",
+        "2026-02-21T12:10:00",
+        "0000-01-01T00:00:00Z",
+        "2026-02-21T12:10:00Z\n",
+    ):
         with pytest.raises(Refusal):
             parse_time(text)

@@ -50,9 +50,7 @@ class FakeDevice:
         context = hints_context(request_id, artifact_hash, enforcer_id, self.id)
         recipients = [Recipient(enforcer_id, enforcer_key)]
         plaintext = canonical(hints).encode()
-        sealed = seal(
-            Purpose.HINTS, self._decryption, recipients, context, plaintext, self._random
-        )
+        sealed = seal(Purpose.HINTS, self._decryption, recipients, context, plaintext, self._random)
         return {"sealed": sealed.to_json()}
 
     def decide(
