@@ -133,7 +133,7 @@ def strict_json() -> dict[str, Any]:
 
 def accept() -> dict[str, Any]:
     file = load("encryption.json")
-    keys, at = file["keys"], parse_time("2026-02-21T12:01:00Z")
+    keys = file["keys"]
     end = parse_time("2026-02-21T12:10:00Z")
     artifact = PlainArtifact.parse(file["artifact"]["plaintext"])
 
@@ -168,7 +168,7 @@ def accept() -> dict[str, Any]:
         return {**decided, **other}
 
     def signed(verdict: str = "approve", hints: JsonObject | None = None, **other: Any) -> str:
-        by = other.get("by", phone)
+        by: FakeDevice = other.get("by", phone)
         return by.signed(members(verdict, hints, **other))
 
     def without(name: str) -> str:
@@ -290,8 +290,8 @@ def small_order() -> dict[str, Any]:
     signing: list[dict[str, Any]] = []
     for name, y in ys.items():
         for sign in (0, 1):
-            key = (y | sign << 255).to_bytes(32, "little")
-            signing.append({"name": f"{name}, sign {sign}", "key": key.hex()})
+            weak = (y | sign << 255).to_bytes(32, "little")
+            signing.append({"name": f"{name}, sign {sign}", "key": weak.hex()})
     identity = (1).to_bytes(32, "little")
     key = SignatureKey(hashlib.sha256(b"small order").digest())
     good = key.sign(message)

@@ -35,7 +35,7 @@ ACCEPT = load("accept.json")
 SMALL = load("small_order.json")
 
 
-def named(cases: list[dict[str, Any]]) -> Any:
+def named(cases: list[dict[str, Any]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", cases, ids=[case.get("name", "") for case in cases])
 
 
@@ -207,7 +207,7 @@ def test_opening() -> None:
 def test_other_ciphertexts_are_refused(case: dict[str, Any]) -> None:
     keys = ENCRYPTION["keys"]["phone"]
     context = {"v": 1, **case["context"]}
-    with pytest.raises(Refusal):
+    with pytest.raises(Refusal):  # noqa: PT012
         sealed = Ciphertext.read(Purpose.ARTIFACT, case["ciphertext"])
         own = DecryptionKey(bytes.fromhex(keys["x25519Private"]))
         text = open_ciphertext(sealed, keys["deviceId"], own, enforcer_key().public, context)

@@ -37,8 +37,10 @@ from .errors import (
 )
 from .pending import Approved, Outcome, Pending, StillWaiting
 from .state import DirectoryState, State, UseJournal
-from .version import VERSION as __version__
+from .version import VERSION
 from .wrapper import approval_required
+
+__version__ = VERSION
 
 __all__ = [
     "Action",

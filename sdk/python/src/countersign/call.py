@@ -11,6 +11,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from pathlib import PurePath
+from typing import cast
 from uuid import UUID
 
 from .e2e.artifact import ARTIFACT_TYPES
@@ -139,9 +140,10 @@ def to_json(value: object, path: str = "", depth: int = 0) -> Json:
     if isinstance(value, date | datetime | time):
         return value.isoformat()
     if isinstance(value, Mapping):
-        return _members(value, path, depth)
+        return _members(cast(Mapping[object, object], value), path, depth)
     if type(value) is list or type(value) is tuple:
-        return [to_json(item, f"{path}/{place}", depth + 1) for place, item in enumerate(value)]
+        items = cast(Sequence[object], value)
+        return [to_json(item, f"{path}/{place}", depth + 1) for place, item in enumerate(items)]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
         return _members(fields, path, depth)

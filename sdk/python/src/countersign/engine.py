@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -260,7 +260,7 @@ def _check_end(approval: Approval, deadline: Deadline) -> None:
 
 
 @asynccontextmanager
-async def _permit(waits: asyncio.Semaphore, deadline: Deadline) -> AsyncIterator[None]:
+async def _permit(waits: asyncio.Semaphore, deadline: Deadline) -> AsyncGenerator[None]:
     try:
         async with asyncio.timeout(deadline.left()):
             await waits.acquire()
@@ -273,7 +273,7 @@ async def _permit(waits: asyncio.Semaphore, deadline: Deadline) -> AsyncIterator
 
 
 @asynccontextmanager
-async def _denying(tool: str | None) -> AsyncIterator[None]:
+async def _denying(tool: str | None) -> AsyncGenerator[None]:
     """Turns every error into a denial, and logs it without arguments or reasons."""
     try:
         yield
@@ -281,9 +281,9 @@ async def _denying(tool: str | None) -> AsyncIterator[None]:
         _log_denied(denied, tool)
         raise
     except Exception as error:
-        denied = _denial(error)
-        _log_denied(denied, tool)
-        raise denied from error
+        denial = _denial(error)
+        _log_denied(denial, tool)
+        raise denial from error
 
 
 def _denial(error: Exception) -> Denied:

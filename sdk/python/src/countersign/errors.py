@@ -1,4 +1,4 @@
-"""Errors. Their texts have no arguments, keys or credentials; text from elsewhere is made visible."""
+"""Errors. Their texts have no arguments or secrets; text from elsewhere is made visible."""
 
 from .e2e.text import visible
 

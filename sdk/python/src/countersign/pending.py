@@ -1,6 +1,6 @@
 """Durable requests: submit now, exit, and resume in another process, hours later."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -35,7 +35,7 @@ class Approved:
         return self.approval.request_id
 
     @asynccontextmanager
-    async def use(self, asked: Call | Content) -> AsyncIterator[Approval]:
+    async def use(self, asked: Call | Content) -> AsyncGenerator[Approval]:
         """Goes around the execution of exactly the call that was approved.
 
         Before the body runs, the call is compared, the decision judged again, and the approval

@@ -4,7 +4,7 @@ import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -79,7 +79,7 @@ def _sync_directory(directory: Path) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Generator[None]:
     """Holds a lock that every language can take: a file that is there meanwhile.
 
     One that a killed process left is removed after ten seconds.

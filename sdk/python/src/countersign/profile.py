@@ -124,25 +124,26 @@ def parse_profile(text: str, what: str = "the profile") -> Profile:
         raise ProfileError(f"{what} is not TOML") from error.__cause__
     reader = TableReader(root, what, "")
     # The other role is not read: an enforcer has no use for an approver's keys.
-    reader.optional("approver", dict)
-    enforcer = reader.optional("enforcer", dict)
+    reader.table("approver")
+    enforcer = reader.table("enforcer")
     reader.finish()
     if enforcer is None:
         raise ProfileError(
-            f"{what} has no enforcer; join with an invitation for an enforcer: countersign join LINK"
+            f"{what} has no enforcer; "
+            "join with an invitation for an enforcer: countersign join LINK"
         )
     return _read_enforcer(TableReader(enforcer, what, "enforcer."))
 
 
 def _read_enforcer(enforcer: "TableReader") -> Profile:
-    gateway = TableReader(enforcer.required("gateway", dict), enforcer.what, "enforcer.gateway.")
+    gateway = TableReader(enforcer.table("gateway") or {}, enforcer.what, "enforcer.gateway.")
     ca, allow_http = gateway.optional("ca", str), gateway.optional("allow_http", bool)
     key = enforcer.required("key", str)
     try:
         keys = DecryptionKey(decode("the key", key, 32))
     except Refusal:
         raise enforcer.damaged("key") from None
-    records = enforcer.optional("approvers", list)
+    records = cast(list[object], enforcer.optional("approvers", list) or [])
     profile = Profile(
         enforcer_id=enforcer.id("id"),
         tenant=gateway.id("tenant"),
@@ -151,7 +152,7 @@ def _read_enforcer(enforcer: "TableReader") -> Profile:
         allow_http=bool(allow_http),
         api_key=SecretText(gateway.required("api_key", str)),
         keys=keys,
-        approvers=tuple(_read_approver(item, enforcer.what) for item in records or ()),
+        approvers=tuple(_read_approver(item, enforcer.what) for item in records),
     )
     gateway.finish()
     enforcer.finish()
@@ -173,7 +174,7 @@ def _read_approver(item: object, what: str) -> ApproverRecord:
 
 def read_record(reader: "TableReader") -> ApproverRecord:
     reader.optional("paired_at", str)
-    added_by = reader.optional("added_by", dict) or {}
+    added_by = reader.table("added_by") or {}
     if not all(isinstance(by, str) for by in added_by.values()):
         raise reader.damaged("added_by")
     record = ApproverRecord(
@@ -192,21 +193,24 @@ class TableReader:
     """Reads the members of a table, and refuses those that were not asked for."""
 
     def __init__(self, table: dict[str, object], what: str, path: str) -> None:
-        self.table, self.what, self.path = table, what, path
+        self.members, self.what, self.path = table, what, path
         self.rest = set(table)
 
     def damaged(self, name: str) -> ProfileError:
         return ProfileError(f"{self.what} is damaged: {self.path}{name}")
 
     def has(self, name: str) -> bool:
-        return name in self.table
+        return name in self.members
 
     def optional(self, name: str, kind: type[_T]) -> _T | None:
         self.rest.discard(name)
-        value = self.table.get(name)
+        value = self.members.get(name)
         if value is not None and type(value) is not kind:
             raise self.damaged(name)
         return value
+
+    def table(self, name: str) -> dict[str, object] | None:
+        return cast(dict[str, object] | None, self.optional(name, dict))
 
     def required(self, name: str, kind: type[_T]) -> _T:
         value = self.optional(name, kind)

@@ -5,7 +5,7 @@ whenever the gateway repeats old statements.
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol, runtime_checkable
@@ -79,7 +79,7 @@ class DirectoryState:
             raise self._unwritable(name, error) from error
 
     @contextmanager
-    def exclusively(self) -> Iterator[None]:
+    def exclusively(self) -> Generator[None]:
         try:
             with locked(self.path("trust.lock")):
                 yield

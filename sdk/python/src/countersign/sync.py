@@ -9,7 +9,7 @@ import functools
 import inspect
 import os
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,7 +82,7 @@ class Approved:
         return self._inner.request_id
 
     @contextmanager
-    def use(self, asked: Call | Content) -> Iterator[Approval]:
+    def use(self, asked: Call | Content) -> Generator[Approval]:
         """Goes around the execution of exactly the call that was approved."""
         entered = self._inner.use(asked)
         yield _BACKGROUND.run(_entered(entered.__aenter__()))
@@ -206,6 +206,12 @@ class Client:
         _BACKGROUND.run(self._inner.aclose())
 
 
+def _check_plain(function: Callable[..., object]) -> None:
+    is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+    if is_async or inspect.isgeneratorfunction(function):
+        raise TypeError("expected a plain function; for async ones use countersign")
+
+
 def approval_required(
     client: Client,
     *,
@@ -221,9 +227,7 @@ def approval_required(
     """Decorates a function: each call waits for an approval, or raises `Denied`."""
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
-        if is_async or inspect.isgeneratorfunction(function):
-            raise TypeError("expected a plain function; for async ones use countersign")
+        _check_plain(function)
         gate = Gate.of(
             function,
             timeout=timeout,

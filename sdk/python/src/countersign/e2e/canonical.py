@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from typing import cast
 
 from .errors import Refusal
 from .strict_json import MAX_DEPTH, MAX_SAFE_INTEGER, MAX_VALUES, Json, parse
@@ -65,9 +66,9 @@ class _Writer:
             if depth >= MAX_DEPTH:
                 raise NotCanonical("nested too deep")
             if isinstance(value, list):
-                self._write_items(value, depth + 1)
+                self._write_items(cast(list[object], value), depth + 1)
             else:
-                self._write_members(value, depth + 1)
+                self._write_members(cast(dict[object, object], value), depth + 1)
         else:
             raise NotCanonical(f"a value of type {type(value).__name__}")
 

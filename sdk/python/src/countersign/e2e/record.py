@@ -1,6 +1,6 @@
 """A decision as a file that anyone can verify offline, as `countersign verify` does.
 
-The signature does not cover the enforcer or the time of signing. The file has the artifact in plain.
+The signature covers neither the enforcer nor the time of signing. The artifact is in plain.
 """
 
 import json

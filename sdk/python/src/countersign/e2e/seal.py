@@ -1,4 +1,4 @@
-"""Encryption to several recipients: the content under a fresh key, and that key under HPKE for each.
+"""Encryption to several recipients: content under a fresh key, and that key under HPKE for each.
 
 Auth mode shows a recipient that the key came from the paired sender.
 """

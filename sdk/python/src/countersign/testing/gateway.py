@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 from uuid import uuid4
@@ -181,7 +181,9 @@ class FakeGateway:
         return httpx.Response(200, json={})
 
 
-def _envelope(status: int, kind: str, request_id: str, body: dict[str, object]) -> httpx.Response:
+def _envelope(
+    status: int, kind: str, request_id: str, body: Mapping[str, object]
+) -> httpx.Response:
     members = {"msgType": kind, "requestId": request_id, "body": body}
     return httpx.Response(status, json=members)
 

@@ -1,7 +1,7 @@
 """A state in memory. A program that is not a test must not forget revocations at restart."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 
@@ -27,6 +27,6 @@ class MemoryState:
             return True
 
     @contextmanager
-    def exclusively(self) -> Iterator[None]:
+    def exclusively(self) -> Generator[None]:
         with self._changing:
             yield
