@@ -95,7 +95,7 @@ def test_a_call_without_a_rule_is_rejected(entry: Entry) -> None:
 
 
 def test_no_decision_in_time(entry: Entry) -> None:
-    denied, _ = refuse(entry, TimedOut, lambda it: it.when(tool="pay").wait(), "1s")
+    denied, _ = refuse(entry, TimedOut, lambda it: it.when(tool="pay").wait(), "300ms")
     assert denied.cause == "timed_out"
 
 
@@ -115,7 +115,7 @@ def test_a_gateway_that_goes_down_meanwhile(entry: Entry) -> None:
 
         approver.gateway._on_request = on_request
 
-    denied, approver = refuse(entry, Denied, down_after_submission, "1s")
+    denied, approver = refuse(entry, Denied, down_after_submission, "600ms")
     assert isinstance(denied, Unavailable | TimedOut)
     assert len(approver.asked) == 1
 
@@ -138,7 +138,7 @@ def test_a_gateway_that_comes_back_does_not_end_the_wait(entry: Entry) -> None:
 
 
 def test_a_silent_gateway(entry: Entry) -> None:
-    refuse(entry, TimedOut, lambda it: it.gateway.silent(), "1s")
+    refuse(entry, TimedOut, lambda it: it.gateway.silent(), "300ms")
 
 
 def test_a_forged_decision(entry: Entry) -> None:
