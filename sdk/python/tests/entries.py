@@ -62,5 +62,5 @@ ENTRIES: dict[str, Entry] = {
 async def until(condition: Callable[[], object], seconds: float = 5) -> None:
     """Waits on a condition, not on a time."""
     async with asyncio.timeout(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)

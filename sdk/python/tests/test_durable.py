@@ -161,7 +161,9 @@ def test_a_stored_request_that_is_damaged() -> None:
             damaged.append(json.dumps({**members, "more": 1}))
             damaged.append(json.dumps({**members, "tenantId": "other"}))
             damaged.append(json.dumps({**members, "outcomeKey": "short"}))
-            damaged.append(json.dumps({**members, "artifact": members["artifact"].replace("500", "501")}))
+            damaged.append(
+                json.dumps({**members, "artifact": members["artifact"].replace("500", "501")})
+            )
             for text in damaged:
                 with pytest.raises(Changed):
                     other.client.pending(text)
@@ -182,8 +184,8 @@ def test_a_key_makes_a_submission_the_same_request() -> None:
             assert exchange.submissions == 2
             other = await approver.client.submit(CALL, timeout="24h", key="run-1/call-3")
             assert other.request_id != first.request_id
+            changed = Call("transfer", {"iban": "DE02", "amount": 1})
             with pytest.raises(KeyReused):
-                changed = Call("transfer", {"iban": "DE02", "amount": 1})
                 await approver.client.submit(changed, timeout="24h", key="run-1/call-2")
 
     asyncio.run(main())

@@ -153,7 +153,9 @@ def test_a_profile_that_is_damaged_while_the_program_runs(profiles: Path) -> Non
         asyncio.run(client.ask(Call("pay", {})))
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"v":2,"approvers":[]}', '{"v":1}', '{"v":1,"approvers":[1]}'])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", '{"v":2,"approvers":[]}', '{"v":1}', '{"v":1,"approvers":[1]}']
+)
 def test_a_damaged_file_of_devices(profiles: Path, text: str) -> None:
     write(profiles)
     trust = profiles / "default.trust.json"

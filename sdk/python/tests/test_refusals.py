@@ -78,7 +78,11 @@ def test_a_rejection_arrives_with_its_reason(entry: Entry) -> None:
         entry, Rejected, lambda it: it.when(tool="pay").reject("not on \u202eFriday", action="no")
     )
     assert isinstance(denied, Rejected)
-    assert (denied.approver, denied.reason, denied.action_id) == ("alice", "not on \u202eFriday", "no")
+    assert (denied.approver, denied.reason, denied.action_id) == (
+        "alice",
+        "not on \u202eFriday",
+        "no",
+    )
     assert 'alice rejected it, with the reason "not on \\u{202e}Friday"' in denied.for_model()
     assert "Friday" not in str(denied)
     assert '"cause":"rejected"' in _outcome(approver.asked[0].outcomes)
@@ -216,13 +220,19 @@ def test_a_decision_of_a_stranger(entry: Entry) -> None:
 
 def test_answers_that_make_no_sense(entry: Entry) -> None:
     for text in ("[]", "null", '{"decision":"approve"}', '{"a":1,"a":1}', '"approve"', "{"):
-        refuse(entry, Untrusted, lambda it, text=text: it.gateway.deliver(lambda _: text))
+
+        def deliver(approver: FakeApprover, text: str = text) -> None:
+            approver.gateway.deliver(lambda _: text)
+
+        refuse(entry, Untrusted, deliver)
 
 
 def test_a_decision_with_an_unknown_addition(entry: Entry) -> None:
     def add(approver: FakeApprover) -> None:
         approver.gateway.deliver(
-            lambda text: approver.device.signed({**json.loads(text), "policyHints": {"if": "sunny"}})
+            lambda text: approver.device.signed(
+                {**json.loads(text), "policyHints": {"if": "sunny"}}
+            )
         )
 
     refuse(entry, Untrusted, add)
@@ -328,7 +338,9 @@ def test_two_calls_at_once_of_which_one_is_approved(entry: Entry) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("amount", [b"7", float("nan"), 2**53, {1: 2}, object(), 1e300, "\ud800", "\x00"])
+@pytest.mark.parametrize(
+    "amount", [b"7", float("nan"), 2**53, {1: 2}, object(), 1e300, "\ud800", "\x00"]
+)
 def test_arguments_that_nobody_can_be_shown(entry: Entry, amount: Any) -> None:
     async def main() -> None:
         effects = Effects()
