@@ -30,7 +30,6 @@ CALL = Call("transfer", {"amount": 500})
 
 def run_until(step: str, directory: Path) -> None:
     """Approves and uses a call, in a process of its own, which kills itself at a step."""
-    from countersign import private_file
     from countersign.engine import Enforcer
     from countersign.exchange import Exchange
     from countersign.request import PreparedRequest
@@ -72,7 +71,7 @@ def run_until(step: str, directory: Path) -> None:
             around(PreparedRequest, "is_about", "compare")
             around(Exchange, "judge_again", "judge")
             around(StateJournal, "take", "journal")
-            around(private_file.os, "link", "link")
+            around(os, "link", "link")
             around(Exchange, "acknowledge", "acknowledge")
             assert isinstance(approver.client._enforcer, Enforcer)
             async with outcome.use(CALL):
