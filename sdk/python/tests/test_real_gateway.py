@@ -101,7 +101,7 @@ def test_a_request_outlives_its_process(gateway: RealGateway, client: Client) ->
         async with client:
             pending = client.pending(texts[0])
             assert isinstance(await pending.outcome(), StillWaiting)
-            deciding = asyncio.ensure_future(gateway.decide("approve", "--wait", "0s"))
+            deciding = asyncio.ensure_future(gateway.decide("approve", "--wait", "1s"))
             outcome = await pending.outcome(wait="30s")
             await deciding
             assert isinstance(outcome, Approved)
@@ -110,7 +110,8 @@ def test_a_request_outlives_its_process(gateway: RealGateway, client: Client) ->
                     raise AssertionError("it ran")
             async with outcome.use(CALL):
                 pass
-            again = await Client.from_profile().pending(texts[0]).outcome()
+        async with Client.from_profile() as other:
+            again = await other.pending(texts[0]).outcome()
             assert isinstance(again, Approved)
             with pytest.raises(AlreadyUsed):
                 async with again.use(CALL):
@@ -147,7 +148,7 @@ def test_a_hundred_questions_at_once_are_withdrawn(gateway: RealGateway, client:
             calls = (Call("transfer", {"amount": amount}) for amount in range(100))
             asking = [asyncio.ensure_future(client.ask(call, timeout="2m")) for call in calls]
             async with asyncio.timeout(60):
-                while len(await asyncio.to_thread(gateway.inbox)) < 100:
+                while len(await asyncio.to_thread(gateway.inbox)) < 100:  # noqa: ASYNC110
                     await asyncio.sleep(0.2)
             for task in asking:
                 task.cancel()
