@@ -10,7 +10,17 @@ import traceback
 import pytest
 from test_profile import TEXT
 
-from countersign import Approved, Call, Client, Denied, Rejected
+from countersign import (
+    Approved,
+    Call,
+    Client,
+    Denied,
+    Expired,
+    KeyReused,
+    NotPaired,
+    Rejected,
+    Untrusted,
+)
 from countersign.e2e.encoding import encode
 from countersign.e2e.keys import DecryptionKey, SignatureKey
 from countersign.profile import parse_profile
@@ -83,6 +93,23 @@ def test_secrets_are_not_shown_or_pickled() -> None:
             pickle.dumps(secret)
         with pytest.raises(TypeError, match="pickled"):
             copy.deepcopy(secret)
+
+
+def test_denials_are_pickled_without_reasons() -> None:
+    denials = [
+        Rejected("alice", REASON, "no", "id"),
+        Expired("id"),
+        KeyReused(),
+        NotPaired(),
+        Untrusted("a check", "id"),
+    ]
+    for denied in denials:
+        pickled = pickle.dumps(denied)
+        assert REASON.encode() not in pickled
+        again = pickle.loads(pickled)
+        assert type(again) is type(denied)
+        assert (str(again), again.request_id) == (str(denied), denied.request_id)
+        assert "Nothing was executed" in again.for_model()
 
 
 def test_a_client_is_refused_after_a_fork() -> None:

@@ -21,6 +21,11 @@ class Denied(CountersignError):
         # None if the call was denied before there was a request.
         self.request_id = request_id
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """A person's reason does not travel in pickles."""
+        kept = {name: value for name, value in vars(self).items() if name != "reason"}
+        return _restored, (type(self), self.args, kept)
+
     def for_model(self) -> str:
         """One paragraph for the model: why, that nothing was executed, and what not to do."""
         return (
@@ -33,10 +38,18 @@ class Denied(CountersignError):
         return "it could not be approved"
 
 
+def _restored(kind: type[Denied], args: tuple[object, ...], members: dict[str, object]) -> Denied:
+    denied = kind.__new__(kind)
+    denied.args = args
+    vars(denied).update(members)
+    return denied
+
+
 class Rejected(Denied):
     """A person said no."""
 
     cause = "rejected"
+    reason: str | None = None
 
     def __init__(
         self,

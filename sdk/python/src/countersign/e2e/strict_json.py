@@ -26,7 +26,11 @@ _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 _CODE_UNIT = re.compile(r"u([0-9a-fA-F]{4})")
 _ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
-_WORDS: dict[str, Json] = {"true": True, "false": False, "null": None}
+_WORDS: dict[str, tuple[str, Json]] = {
+    "t": ("true", True),
+    "f": ("false", False),
+    "n": ("null", None),
+}
 
 
 class JsonRefused(Refusal):
@@ -100,15 +104,17 @@ class _Scanner:
         self.values += 1
         if self.values > MAX_VALUES:
             raise JsonRefused(MALFORMED, "too many values", self.at)
-        if self.take('"'):
+        first = self.text[self.at : self.at + 1]
+        if first == '"':
+            self.at += 1
             return self.string()
-        if self.take("{"):
-            return self.nested(self.object)
-        if self.take("["):
-            return self.nested(self.array)
-        for word, value in _WORDS.items():
-            if self.take(word):
-                return value
+        if first == "{" or first == "[":
+            self.at += 1
+            return self.nested(self.object if first == "{" else self.array)
+        word = _WORDS.get(first)
+        if word is not None:
+            self.require(word[0])
+            return word[1]
         return self.number()
 
     def nested(self, read: Callable[[], Json]) -> Json:
