@@ -3,6 +3,8 @@
 Every call has the same effect however often it arrives. Nothing that a gateway answers is believed.
 """
 
+from __future__ import annotations
+
 import asyncio
 import ipaddress
 import logging
@@ -10,9 +12,8 @@ import random
 import ssl
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import quote
-
-import httpx
 
 from .durations import Deadline
 from .e2e.errors import Refusal
@@ -21,6 +22,10 @@ from .e2e.text import visible
 from .errors import CountersignError, ProfileError
 from .secret import SecretText
 from .version import VERSION
+
+# It takes as long to import as the rest of this library, so that is left to the first client.
+if TYPE_CHECKING:
+    import httpx
 
 LOG = logging.getLogger("countersign")
 CONNECT_TIMEOUT = 5.0
@@ -102,6 +107,8 @@ def _is_loopback(url: httpx.URL) -> bool:
 
 
 def _parse_url(text: str, allow_http: bool) -> httpx.URL:
+    import httpx
+
     try:
         url = httpx.URL(text)
     except (httpx.InvalidURL, ValueError) as error:
@@ -137,6 +144,8 @@ class GatewayClient:
     def __init__(
         self, location: GatewayLocation, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
+        import httpx
+
         self._nodes = location.nodes()
         self._current = 0
         self._api_key = location.api_key
@@ -196,6 +205,8 @@ class GatewayClient:
     async def _attempt(
         self, call: GatewayCall, deadline: Deadline
     ) -> tuple[GatewayAnswer | GatewayError, float | None]:
+        import httpx
+
         node = str(self._nodes[self._current % len(self._nodes)]).rstrip("/")
         try:
             async with asyncio.timeout(min(call.attempt_timeout, deadline.left())):
@@ -278,4 +289,4 @@ def _refusal(answer: GatewayAnswer) -> GatewayError:
     return GatewayError(f"the gateway refused it: {shown} ({answer.status})", answer.status, code)
 
 
-TransportFactory = Callable[[], httpx.AsyncBaseTransport]
+TransportFactory: TypeAlias = Callable[[], "httpx.AsyncBaseTransport"]
