@@ -9,8 +9,6 @@ import pytest
 from entries import ENTRIES, Effects, Entry, until
 
 from countersign import (
-    Call,
-    Changed,
     Denied,
     Ended,
     NotAskable,
@@ -19,9 +17,7 @@ from countersign import (
     TimedOut,
     Unavailable,
     Untrusted,
-    approval_required,
 )
-from countersign.e2e.canonical import canonical
 from countersign.profile import Profile
 from countersign.testing import FakeApprover
 
@@ -386,35 +382,3 @@ def test_an_artifact_that_is_too_large(entry: Entry) -> None:
             assert effects.paid == []
 
     asyncio.run(main())
-
-
-def test_arguments_that_change_while_a_person_thinks(entry: Entry) -> None:
-    async def main() -> None:
-        if entry is not ENTRIES["wrapped"]:
-            return
-        paid: list[list[int]] = []
-        with FakeApprover() as approver:
-            approver.when().wait()
-
-            @approval_required(approver.client, timeout="20s")
-            async def pay(amounts: list[int]) -> None:
-                paid.append(amounts)
-
-            amounts = [1]
-            running = asyncio.ensure_future(pay(amounts))
-            await until(lambda: approver.asked)
-            amounts[0] = 99
-            approver.asked[0].approve()
-            with pytest.raises(Changed):
-                await running
-            assert paid == []
-
-    asyncio.run(main())
-
-
-def test_comparison_is_by_canonical_text(entry: Entry) -> None:
-    call = Call("pay", {"b": 1.0, "a": (1, 2)})
-    from countersign.call import Subject
-
-    assert Subject.of(call).text() == Subject.of(Call("pay", {"a": [1, 2], "b": 1})).text()
-    assert canonical(Subject.of(call).payload["input"]) == '{"a":[1,2],"b":1}'
