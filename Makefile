@@ -53,6 +53,15 @@ test-page: ## Run the tests of the approvers' page, in Node.js.
 	@scripts/install node
 	node --import ./web/tests/node18.mjs --test web/tests/*.test.mjs
 
+.PHONY: test-sdk-fast
+test-sdk-fast: ## Run the tests of the client libraries that need no gateway; ARGS="-k a_name" and the like are passed on.
+	scripts/sdk-python fast $(ARGS)
+
+.PHONY: test-sdk
+test-sdk: postgres ## Check the client libraries and run all of their tests, against a real gateway too.
+	$(CARGO) build --locked
+	scripts/sdk-python all $(ARGS)
+
 .PHONY: test-run
 test-run: test-programs ## Run the Rust tests; ARGS="a_name -- --nocapture" and the like are passed on.
 	scripts/with-postgres sh -c 'export TEST_DATABASE_URL="$$DATABASE_URL"; unset DATABASE_URL; exec "$$@"' sh \

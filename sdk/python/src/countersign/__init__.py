@@ -1,0 +1,75 @@
+"""Approval of tool calls by people, for agents.
+
+A call waits until a paired approver has signed exactly this call. Anything that is not an accepted
+approval raises `Denied`.
+
+| module | contents |
+|---|---|
+| `client`, `sync` | what programs use; the same without an event loop |
+| `wrapper` | `approval_required` |
+| `pending` | durable requests: submit now, resume elsewhere |
+| `testing` | a fake approver for tests, with real keys |
+| `engine`, `exchange`, `request`, `devices` | the enforcer: prepare, submit, wait, judge |
+| `gateway`, `profile`, `state` | the gateway, the profile, and what survives restarts |
+| `call`, `durations`, `errors` | arguments as JSON, deadlines, denials |
+| `e2e` | the cryptography, without I/O |
+"""
+
+from .approval import Approval
+from .call import Action, Call, Content
+from .client import Client
+from .e2e.record import DecisionRecord
+from .errors import (
+    AlreadyUsed,
+    Changed,
+    CountersignError,
+    Denied,
+    Ended,
+    Expired,
+    KeyReused,
+    NotAskable,
+    NotPaired,
+    ProfileError,
+    Rejected,
+    TimedOut,
+    Unavailable,
+    Untrusted,
+)
+from .pending import Approved, Outcome, Pending, StillWaiting
+from .state import DirectoryState, State, UseJournal
+from .version import VERSION
+from .wrapper import approval_required
+
+__version__ = VERSION
+
+__all__ = [
+    "Action",
+    "AlreadyUsed",
+    "Approval",
+    "Approved",
+    "Call",
+    "Changed",
+    "Client",
+    "Content",
+    "CountersignError",
+    "DecisionRecord",
+    "Denied",
+    "DirectoryState",
+    "Ended",
+    "Expired",
+    "KeyReused",
+    "NotAskable",
+    "NotPaired",
+    "Outcome",
+    "Pending",
+    "ProfileError",
+    "Rejected",
+    "State",
+    "StillWaiting",
+    "TimedOut",
+    "Unavailable",
+    "Untrusted",
+    "UseJournal",
+    "__version__",
+    "approval_required",
+]

@@ -1,0 +1,308 @@
+"""The enforcer behind the clients: prepares requests, and takes nothing but accepted approvals."""
+
+import asyncio
+import json
+import logging
+import os
+import weakref
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+
+from .approval import Approval
+from .call import Call, Content, Subject
+from .devices import DeviceDirectory
+from .durations import Deadline, wall_now
+from .e2e.outcome import CHANGED
+from .e2e.text import visible
+from .errors import (
+    AlreadyUsed,
+    Changed,
+    Denied,
+    Expired,
+    KeyReused,
+    NotPaired,
+    ProfileError,
+    TimedOut,
+    Unavailable,
+)
+from .exchange import DeliveredDecision, EnforcerIdentity, Exchange, denial_of
+from .gateway import GatewayClient, GatewayError, GatewayLocation, TransportFactory
+from .profile import Profile
+from .request import PreparedRequest, RequestOptions, Submission, prepare
+from .state import State, StateJournal, UseJournal, read_members
+
+LOG = logging.getLogger("countersign")
+MAX_WAITS = 100
+
+
+@dataclass(frozen=True)
+class LoopResources:
+    """Connections and permits, which belong to one event loop."""
+
+    gateway: GatewayClient
+    waits: asyncio.Semaphore
+
+
+class Enforcer:
+    def __init__(
+        self,
+        load_profile: Callable[[], Profile],
+        state: State,
+        journal: UseJournal | None,
+        transport: TransportFactory | None,
+    ) -> None:
+        profile = load_profile()
+        self.identity = EnforcerIdentity(profile.enforcer_id, profile.tenant, profile.keys)
+        self._location = GatewayLocation(
+            profile.urls, profile.ca, profile.allow_http, profile.api_key
+        )
+        # Refuses a wrong address now, not at the first call.
+        self._location.nodes()
+        self._directory = DeviceDirectory(load_profile, state)
+        self._directory.records()
+        self._state = state
+        self._journal = journal or StateJournal(state)
+        self._transport = transport
+        self._process = os.getpid()
+        self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, LoopResources] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._withdrawals: set[asyncio.Task[None]] = set()
+
+    def check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise Denied("this client was made before a fork; make one in each process")
+
+    def _resources(self) -> LoopResources:
+        self.check_process()
+        loop = asyncio.get_running_loop()
+        resources = self._loops.get(loop)
+        if resources is None:
+            transport = None if self._transport is None else self._transport()
+            gateway = GatewayClient(self._location, transport)
+            resources = LoopResources(gateway, asyncio.Semaphore(MAX_WAITS))
+            self._loops[loop] = resources
+        return resources
+
+    async def close(self) -> None:
+        resources = self._loops.pop(asyncio.get_running_loop(), None)
+        if resources is not None:
+            await resources.gateway.close()
+
+    async def ask(self, subject: Subject, options: RequestOptions, timeout: float) -> Approval:
+        deadline = Deadline.after(timeout)
+        async with _denying(subject.tool):
+            resources = self._resources()
+            async with _permit(resources.waits, deadline):
+                return await self._ask(subject, options, deadline, resources.gateway)
+
+    async def _ask(
+        self,
+        subject: Subject,
+        options: RequestOptions,
+        deadline: Deadline,
+        gateway: GatewayClient,
+    ) -> Approval:
+        request, submission = await self._prepare(subject, options, deadline, gateway)
+        exchange = self._exchange(request, gateway, deadline)
+        try:
+            await exchange.submit(submission)
+            _log("asked", request)
+            delivered = None
+            while delivered is None:
+                delivered = await exchange.wait(deadline.left())
+            await exchange.acknowledge(delivered.message_id, delivered.digest)
+        except Denied:
+            raise
+        except BaseException:
+            await self._withdraw_shielded(exchange)
+            raise
+        if deadline.left() == 0:
+            raise TimedOut(request.id)
+        _log("decided", request, delivered.approval.approver)
+        return delivered.approval
+
+    async def submit(
+        self, subject: Subject, options: RequestOptions, timeout: float, key: str | None
+    ) -> PreparedRequest:
+        deadline = Deadline.after(timeout)
+        async with _denying(subject.tool):
+            gateway = self._resources().gateway
+            stored = None if key is None else await self._stored(key, subject)
+            if stored is None:
+                stored = await self._prepare(subject, options, deadline, gateway)
+                if key is not None:
+                    stored = await self._keep(key, subject, *stored)
+            request, submission = stored
+            exchange = self._exchange(request, gateway, request.deadline())
+            await exchange.submit(submission)
+            _log("asked", request)
+            return request
+
+    async def outcome(self, request: PreparedRequest, time_left: float) -> DeliveredDecision | None:
+        """The approval, if there is one by then. A denial raises."""
+        async with _denying(request.tool):
+            resources = self._resources()
+            deadline = request.deadline()
+            exchange = self._exchange(request, resources.gateway, deadline)
+            async with _permit(resources.waits, deadline):
+                delivered = await exchange.wait(time_left)
+            if delivered is not None:
+                _log("decided", request, delivered.approval.approver)
+            return delivered
+
+    async def take(
+        self, request: PreparedRequest, delivered: DeliveredDecision, asked: Call | Content
+    ) -> None:
+        """The steps before an approved call may run. Nothing runs twice."""
+        async with _denying(request.tool):
+            gateway = self._resources().gateway
+            exchange = self._exchange(request, gateway, request.deadline())
+            if not request.is_about(Subject.of(asked)):
+                await exchange.acknowledge(delivered.message_id, delivered.digest, CHANGED)
+                raise Changed(request_id=request.id)
+            # A device that was revoked since does not count any more.
+            await exchange.judge_again(delivered)
+            _check_end(delivered.approval, exchange.deadline)
+            # Nothing but True: a journal that forgets to return something has not taken it.
+            if (await self._journal.take(request.id)) is not True:
+                raise AlreadyUsed(request.id)
+            await exchange.acknowledge(delivered.message_id, delivered.digest)
+            _check_end(delivered.approval, exchange.deadline)
+
+    async def withdraw(self, request: PreparedRequest, reason: str) -> None:
+        gateway = self._resources().gateway
+        await self._exchange(request, gateway, request.deadline()).withdraw(reason)
+
+    async def _prepare(
+        self,
+        subject: Subject,
+        options: RequestOptions,
+        deadline: Deadline,
+        gateway: GatewayClient,
+    ) -> tuple[PreparedRequest, Submission]:
+        records = self._directory.records()
+        asked = [it.id for it in records if options.approver in (None, it.id)]
+        if not asked:
+            raise NotPaired
+        # Read again however new the copy is: a device that was just added opens it too.
+        devices = await self._directory.devices_of(asked, gateway, deadline, again=True)
+        identity = self.identity
+        request = prepare(
+            subject,
+            options,
+            devices,
+            deadline,
+            enforcer_id=identity.id,
+            tenant=identity.tenant,
+            random=identity.random,
+        )
+        return request, self._exchange(request, gateway, deadline).sealed(devices)
+
+    def _exchange(
+        self, request: PreparedRequest, gateway: GatewayClient, deadline: Deadline
+    ) -> Exchange:
+        return Exchange(request, self.identity, self._directory, gateway, deadline)
+
+    async def _withdraw_shielded(self, exchange: Exchange) -> None:
+        """Withdraws even if this task is cancelled once more meanwhile."""
+        task = asyncio.ensure_future(exchange.withdraw("the caller no longer waits"))
+        self._withdrawals.add(task)
+        task.add_done_callback(self._withdrawals.discard)
+        await asyncio.shield(task)
+
+    async def _stored(
+        self, key: str, subject: Subject
+    ) -> tuple[PreparedRequest, Submission] | None:
+        name = _key_name(key)
+        text = await asyncio.to_thread(self._state.load, name)
+        if text is None:
+            return None
+        reader = read_members("the stored submission", text)
+        recipients = frozenset(str(device) for device in reader.array("recipients"))
+        submission = Submission(reader.text("envelope"), recipients)
+        identity = self.identity
+        request = PreparedRequest.parse(reader.text("request"), identity.id, identity.tenant)
+        reader.finish()
+        if not request.is_about(subject):
+            raise KeyReused
+        return request, submission
+
+    async def _keep(
+        self, key: str, subject: Subject, request: PreparedRequest, submission: Submission
+    ) -> tuple[PreparedRequest, Submission]:
+        """Keeps a submission before it is sent. If another process was faster, returns its own."""
+        members = {
+            "v": 1,
+            "request": request.to_json(),
+            "envelope": submission.envelope,
+            "recipients": sorted(submission.recipients),
+        }
+        text = json.dumps(members)
+        is_first = await asyncio.to_thread(self._state.create, _key_name(key), text)
+        if is_first:
+            return request, submission
+        stored = await self._stored(key, subject)
+        if stored is None:
+            raise ProfileError("the stored submission has disappeared")
+        return stored
+
+
+def _key_name(key: str) -> str:
+    return f"requests/{sha256(key.encode()).hexdigest()}.json"
+
+
+def _check_end(approval: Approval, deadline: Deadline) -> None:
+    if deadline.left() == 0 or approval.expires_at <= wall_now():
+        raise Expired(approval.request_id)
+
+
+@asynccontextmanager
+async def _permit(waits: asyncio.Semaphore, deadline: Deadline) -> AsyncGenerator[None]:
+    try:
+        async with asyncio.timeout(deadline.left()):
+            await waits.acquire()
+    except TimeoutError:
+        raise TimedOut from None
+    try:
+        yield
+    finally:
+        waits.release()
+
+
+@asynccontextmanager
+async def _denying(tool: str | None) -> AsyncGenerator[None]:
+    """Turns every error into a denial, and logs it without arguments or reasons."""
+    try:
+        yield
+    except Denied as denied:
+        _log_denied(denied, tool)
+        raise
+    except Exception as error:
+        denial = _denial(error)
+        _log_denied(denial, tool)
+        raise denial from error
+
+
+def _denial(error: Exception) -> Denied:
+    if isinstance(error, GatewayError):
+        return denial_of(error, None)
+    if isinstance(error, ProfileError):
+        return Unavailable(str(error))
+    return Denied(f"an unexpected error ({type(error).__name__})")
+
+
+def _log(event: str, request: PreparedRequest, approver: str | None = None) -> None:
+    who = visible(approver or ", ".join(request.asked))
+    LOG.info("%s: request %s, tool %s, approver %s", event, request.id, _shown(request.tool), who)
+
+
+def _log_denied(denied: Denied, tool: str | None) -> None:
+    about = (denied.request_id or "-", _shown(tool), denied.cause)
+    LOG.warning("denied: request %s, tool %s, cause %s: %s", *about, denied)
+
+
+def _shown(tool: str | None) -> str:
+    return "-" if tool is None else visible(tool)[:200]

@@ -1,0 +1,105 @@
+"""Files that their owner alone can read, replaced as a whole."""
+
+import os
+import secrets
+import stat
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+_LOCK_TIMEOUT = 10.0
+_LOCK_INTERVAL = 0.01
+
+
+class FileProblem(Exception):
+    """Why a file is not used."""
+
+
+def read_private(path: Path) -> str | None:
+    """The text; None if there is no such file."""
+    try:
+        file = open(path, encoding="utf-8")  # noqa: SIM115
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise FileProblem(error.strerror or "it cannot be read") from error
+    with file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise FileProblem("it is no file")
+        if found.st_uid != os.geteuid():
+            raise FileProblem("it belongs to another user")
+        if found.st_mode & 0o077:
+            raise FileProblem(f"others can read it (mode {stat.S_IMODE(found.st_mode):o})")
+        try:
+            return file.read()
+        except (OSError, UnicodeError) as error:
+            raise FileProblem("it cannot be read") from error
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replaces a file. Readers never see it half written."""
+    part = _write_part(path, text)
+    os.replace(part, path)
+    _sync_directory(path.parent)
+
+
+def create_private(path: Path, text: str) -> bool:
+    """Makes a file with all of its text in one step. False if there is one already."""
+    part = _write_part(path, text)
+    try:
+        # A link fails if the name is taken, and never shows a file that is half written.
+        os.link(part, path)
+    except FileExistsError:
+        return False
+    finally:
+        os.unlink(part)
+    _sync_directory(path.parent)
+    return True
+
+
+def _write_part(path: Path, text: str) -> Path:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    return part
+
+
+def _sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def locked(path: Path) -> Generator[None]:
+    """Holds a lock that every language can take: a file that is there meanwhile.
+
+    One that a killed process left is removed after ten seconds.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    until = time.monotonic() + 2 * _LOCK_TIMEOUT
+    while True:
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            break
+        except FileExistsError:
+            if time.monotonic() > until:
+                raise FileProblem(f"{path} is locked by another process") from None
+        try:
+            if abs(time.time() - path.stat().st_mtime) > _LOCK_TIMEOUT:
+                path.unlink(missing_ok=True)
+        except FileNotFoundError:
+            continue
+        time.sleep(_LOCK_INTERVAL)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)

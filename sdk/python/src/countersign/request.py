@@ -1,0 +1,217 @@
+"""A request that is ready to be sent, or was: its artifact, and who is asked."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .call import Action, Subject, comparable, to_json, tool_of
+from .devices import AskedDevices
+from .durations import Deadline, wall_now
+from .e2e.accept import OwnRequest
+from .e2e.artifact import (
+    DEVICES,
+    MAX_WORD_CHARS,
+    OUTCOME,
+    REPOSITORY,
+    PlainArtifact,
+    hide_repository,
+    seal_artifact,
+)
+from .e2e.canonical import canonical
+from .e2e.encoding import RandomSource, decode, encode
+from .e2e.errors import Refusal
+from .e2e.keys import DecryptionKey, SignatureKey
+from .e2e.outcome import outcome_extension
+from .e2e.seal import Ciphertext
+from .e2e.strict_json import Json, JsonObject, parse_object
+from .e2e.times import format_time
+from .errors import Changed, NotAskable
+from .uuid7 import uuid7
+
+# Of the text `ciphertext.data`, at the gateway.
+MAX_DATA_CHARS = 2 << 20
+_ACTIONS = "org.proto.requestedActions"
+_MAX_ACTIONS = 5
+
+
+@dataclass(frozen=True)
+class RequestOptions:
+    """What goes with the subject of a request."""
+
+    repository: str
+    approver: str | None = None
+    actions: Sequence[Action] = ()
+    metadata: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True)
+class PreparedRequest:
+    """The enforcer's own record of a request."""
+
+    artifact: PlainArtifact
+    outcome_key: SignatureKey
+    enforcer_id: str
+    tenant: str
+
+    @property
+    def id(self) -> str:
+        return self.artifact.request_id
+
+    @property
+    def tool(self) -> str | None:
+        return tool_of(self.artifact.payload)
+
+    @property
+    def own(self) -> OwnRequest:
+        return OwnRequest.of(self.artifact, self.enforcer_id)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The approvers, as the artifact names them: decisions sign it."""
+        extensions = parse_object(self.artifact.text).get("extensions")
+        named = extensions.get(DEVICES) if isinstance(extensions, dict) else None
+        return tuple(named) if isinstance(named, dict) else ()
+
+    def deadline(self) -> Deadline:
+        return Deadline.at(self.artifact.expires_at)
+
+    def is_about(self, subject: Subject) -> bool:
+        return subject.text() == comparable(self.artifact.artifact_type, self.artifact.payload)
+
+    def to_json(self) -> str:
+        """Needs confidentiality, not integrity: decisions sign the hash of the artifact."""
+        members: JsonObject = {
+            "v": 1,
+            "tenantId": self.tenant,
+            "enforcerId": self.enforcer_id,
+            "artifact": self.artifact.text,
+            "outcomeKey": self.outcome_key.seed_text(),
+        }
+        return canonical(members)
+
+    @classmethod
+    def parse(cls, text: str, enforcer_id: str, tenant: str) -> "PreparedRequest":
+        try:
+            members = parse_object(text)
+            if members.get("v") != 1 or members.keys() != {
+                "v",
+                "tenantId",
+                "enforcerId",
+                "artifact",
+                "outcomeKey",
+            }:
+                raise Refusal("another version, or other members")
+            artifact, key = str(members["artifact"]), str(members["outcomeKey"])
+            request = cls(
+                PlainArtifact.parse(artifact),
+                SignatureKey(decode("the outcome's key", key, 32)),
+                enforcer_id,
+                tenant,
+            )
+        except Refusal as error:
+            raise Changed(f"the stored request is damaged: {error}") from error
+        if (members["enforcerId"], members["tenantId"]) != (enforcer_id, tenant):
+            raise Changed("the stored request is another enforcer's")
+        return request
+
+
+@dataclass(frozen=True)
+class Submission:
+    """The text to send, the same for each attempt."""
+
+    envelope: str = field(repr=False)
+    # The devices that it was encrypted to.
+    recipients: frozenset[str]
+
+
+def prepare(
+    subject: Subject,
+    options: RequestOptions,
+    devices: AskedDevices,
+    deadline: Deadline,
+    *,
+    enforcer_id: str,
+    tenant: str,
+    random: RandomSource,
+) -> PreparedRequest:
+    outcome_key = SignatureKey.generate(random)
+    repo_ref, repository = hide_repository(options.repository[:MAX_WORD_CHARS], random)
+    named: JsonObject = {
+        trust.approver: [device.id for device in trust.in_force] for trust in devices.trusts
+    }
+    extensions: JsonObject = {
+        REPOSITORY: repository,
+        DEVICES: named,
+        OUTCOME: outcome_extension(outcome_key),
+    }
+    if options.actions:
+        extensions[_ACTIONS] = {"version": 1, "actions": _actions(options.actions)}
+    members: JsonObject = {
+        "requestId": uuid7(random),
+        "artifactType": subject.artifact_type,
+        "repoRef": repo_ref,
+        "createdAt": format_time(wall_now()),
+        "expiresAt": format_time(deadline.wall),
+        "payload": subject.payload,
+        "artifactHashAlg": "SHA-256",
+        "extensions": extensions,
+    }
+    if options.metadata:
+        members["metadata"] = to_json(options.metadata, "/metadata")
+    try:
+        artifact = PlainArtifact.complete(members, random)
+    except Refusal as error:
+        raise NotAskable(str(error)) from error
+    return PreparedRequest(artifact, outcome_key, enforcer_id, tenant)
+
+
+def _actions(actions: Sequence[Action]) -> list[Json]:
+    ids = {action.id.lower() for action in actions}
+    is_complete = all(action.id and action.caption for action in actions)
+    is_known = all(action.decision in ("approve", "reject") for action in actions)
+    if len(actions) > _MAX_ACTIONS or len(ids) != len(actions) or not is_complete or not is_known:
+        raise NotAskable("actions are not at most five, each with its own id and a caption")
+    return [
+        {"id": action.id, "caption": action.caption, "decision": action.decision}
+        for action in actions
+    ]
+
+
+def seal_request(
+    request: PreparedRequest, devices: AskedDevices, keys: DecryptionKey, random: RandomSource
+) -> Submission:
+    """The submission of a request, encrypted to every device in force."""
+    artifact = request.artifact
+    ciphertext = seal_artifact(keys, request.enforcer_id, artifact, devices.trusts, random)
+    body: JsonObject = {
+        "artifactType": artifact.artifact_type,
+        "artifactHash": artifact.hash,
+        "ciphertext": _checked(ciphertext),
+        "expiresAt": artifact.expires_at_text,
+    }
+    # Without a token the gateway asks every paired approver. Those not pinned here read nothing.
+    if len(devices.records) == 1:
+        body["metadata"] = {"routingToken": devices.records[0].routing_token}
+    text = envelope("artifact.submit", request, body, random)
+    return Submission(text, devices.ids)
+
+
+def _checked(ciphertext: Ciphertext) -> JsonObject:
+    if len(encode(ciphertext.data)) > MAX_DATA_CHARS:
+        raise NotAskable("it is larger than about 1.5 MiB")
+    return ciphertext.to_json()
+
+
+def envelope(kind: str, request: PreparedRequest, body: JsonObject, random: RandomSource) -> str:
+    return json.dumps(
+        {
+            "msgId": uuid7(random),
+            "msgType": kind,
+            "requestId": request.id,
+            "createdAt": format_time(wall_now()),
+            "sender": {"enforcerId": request.enforcer_id},
+            "body": body,
+        },
+        ensure_ascii=False,
+        separators=(",", ":"),
+    )

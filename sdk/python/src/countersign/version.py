@@ -1,0 +1,3 @@
+"""The version of this library, which is that of the gateway."""
+
+VERSION = "0.1.0"
