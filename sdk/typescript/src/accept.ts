@@ -106,7 +106,6 @@ export async function accept(
 
 function readFullDecision(node: Node): ReadDecision {
 	const decision = readDecision(node);
-	readDeviceId(decision.signer);
 	if (decision.signature.length !== 64)
 		throw Problem.of("length", { what: "signature", expected: 64 });
 	return decision;
@@ -114,7 +113,9 @@ function readFullDecision(node: Node): ReadDecision {
 
 /** The device, and the approver that it belongs to, among those that were asked. */
 function findSigner(deviceId: string, asked: DeviceTrust[]) {
-	let refusal = Problem.of("unknownDevice", { deviceId });
+	let refusal = Problem.of("unknownDevice", {
+		deviceId: readDeviceId(deviceId),
+	});
 	for (const trust of asked) {
 		try {
 			return { trust, device: trust.device(deviceId) };

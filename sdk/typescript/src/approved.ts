@@ -92,7 +92,7 @@ export class Approved {
 
 	/**
 	 * Runs a function under this approval, once: compares the call with the one that was signed,
-	 * checks the time, takes the approval in the journal, and gives the function a fresh copy of the
+	 * judges the decision again, takes the approval in the journal, and gives the function a fresh copy of the
 	 * arguments. After a crash in between the approval counts as used.
 	 */
 	async use<A = JsonObject, R = unknown>(
@@ -101,9 +101,11 @@ export class Approved {
 		{ signal }: UseOptions = {},
 	): Promise<R> {
 		const subject = subjectOf(call);
-		const { exchange, journal } = this.#parts;
+		const { exchange, accepted, journal } = this.#parts;
 		if (!isSame(subject, exchange)) throw new Changed(this.requestId);
 		this.#checkTime(signal);
+		// The device may have been revoked since.
+		await exchange.judgeAgain(accepted, signal);
 		if ((await journal.take(this.requestId)) !== true)
 			throw new AlreadyUsed(this.requestId);
 		this.#checkTime(signal);

@@ -18,13 +18,13 @@ import {
 	TimedOut,
 	Unavailable,
 } from "./errors.js";
+import { EventLog } from "./events.js";
 import { Exchange } from "./exchange.js";
 import { Gateway, type Transport } from "./gateway.js";
 import { HttpTransport } from "./http.js";
 import { importEncryptionKey } from "./keys.js";
 import { WaitLimiter } from "./limiter.js";
 import type {
-	ClientEvent,
 	ClientOptions,
 	Question,
 	RequestOptions,
@@ -75,15 +75,9 @@ export async function openClient(
 	const profile = await parts.profile();
 	const { enforcerId, tenantId } = profile;
 	const clock = parts.clock ?? SYSTEM_CLOCK;
-	const tell = (event: ClientEvent) => {
-		try {
-			options.onEvent?.(event);
-		} catch {
-			// An approval does not depend on logs.
-		}
-	};
+	const log = new EventLog(options.onEvent);
 	const gateway = new Gateway(parts.transport(profile), (detail) =>
-		tell({ event: "gateway_away", detail }),
+		log.tell({ event: "gateway_away", detail }),
 	);
 	const current = async () => {
 		const read = await parts.profile();
@@ -100,14 +94,14 @@ export async function openClient(
 		clock,
 	};
 	const journal = options.journal ?? new FileJournal(parts.state);
-	return new Client(enforcer, parts.state, journal, tell);
+	return new Client(enforcer, parts.state, journal, log);
 }
 
 export class Client {
 	readonly #enforcer: Enforcer;
 	readonly #state: State;
 	readonly #journal: UseJournal;
-	readonly #tell: (event: ClientEvent) => void;
+	readonly #log: EventLog;
 	readonly #limiter = new WaitLimiter(MAX_WAITS);
 	/** Submissions under way, by key. */
 	readonly #keys = new Map<string, Promise<unknown>>();
@@ -117,12 +111,12 @@ export class Client {
 		enforcer: Enforcer,
 		state: State,
 		journal: UseJournal,
-		tell: (event: ClientEvent) => void,
+		log: EventLog,
 	) {
 		this.#enforcer = enforcer;
 		this.#state = state;
 		this.#journal = journal;
-		this.#tell = tell;
+		this.#log = log;
 	}
 
 	/**
@@ -262,7 +256,7 @@ export class Client {
 			exchange = await this.#prepare(subject, options, until, signal);
 			const opened = exchange;
 			await opened.submit(this.#submitUntil(options, until), signal);
-			this.#tell({ event: "asked", ...about(opened, subject) });
+			this.#log.asked(opened);
 			const accepted = await this.#limiter.run(
 				() => opened.wait(until, until, signal),
 				until,
@@ -279,14 +273,14 @@ export class Client {
 				enforcerId,
 				tenantId,
 			});
-			this.#told(opened, approved);
+			this.#log.ended(approved, opened);
 			return approved;
 		} catch (error) {
 			if (signal?.aborted) {
 				await exchange?.withdraw("the agent's program has cancelled it");
 				throw signal.reason;
 			}
-			if (error instanceof Denied) this.#told(exchange, error, subject);
+			if (error instanceof Denied) this.#log.ended(error, exchange, subject);
 			// It may have arrived all the same, and nobody waits for it.
 			if (error instanceof Unavailable)
 				void exchange?.withdraw("the agent's program does not wait any more");
@@ -356,7 +350,7 @@ export class Client {
 		const expiry = Deadline.at(clock, exchange.expiresAt());
 		if (!expiry.isOver()) {
 			await exchange.submit(this.#submitUntil(submission, expiry), signal);
-			this.#tell({ event: "asked", ...about(exchange, subject) });
+			this.#log.asked(exchange);
 		}
 		return this.#pending(record);
 	}
@@ -366,38 +360,7 @@ export class Client {
 			enforcer: this.#enforcer,
 			journal: this.#journal,
 			limiter: this.#limiter,
-			tell: (exchange, outcome) => this.#told(exchange, outcome),
+			log: this.#log,
 		});
 	}
-
-	#told(
-		exchange: Exchange | undefined,
-		outcome: Approved | Denied,
-		subject?: Subject,
-	): void {
-		const shown = exchange === undefined ? toolOf(subject) : about(exchange);
-		if (outcome instanceof Approved)
-			this.#tell({ event: "decided", ...shown, approver: outcome.approver });
-		else
-			this.#tell({
-				event: "denied",
-				...shown,
-				cause: outcome.cause,
-				detail: outcome.message,
-			});
-	}
-}
-
-function toolOf(subject: Subject | undefined): { tool?: string } {
-	return subject?.tool === undefined ? {} : { tool: subject.tool };
-}
-
-function about(
-	exchange: Exchange,
-	subject?: Subject,
-): { requestId: string; tool?: string } {
-	const { kind, tool } = exchange.own.artifact.payload;
-	const named =
-		kind === "tool" && typeof tool === "string" ? { tool } : toolOf(subject);
-	return { requestId: exchange.requestId, ...named };
 }

@@ -161,12 +161,15 @@ export class AlreadyUsed extends Denied {
 	}
 }
 
-/** The call is not the one that was approved. */
+/** The call is not the one that was approved, or the stored request was edited. */
 export class Changed extends Denied {
 	readonly cause = "changed";
 
-	constructor(requestId: string) {
-		super("the call is not the one that was approved", requestId);
+	constructor(
+		requestId?: string,
+		detail = "the call is not the one that was approved",
+	) {
+		super(detail, requestId);
 	}
 }
 

@@ -5,21 +5,12 @@ import { accept, DecisionRefused, type VerifiedDecision } from "./accept.js";
 import { type ArtifactOptions, completeArtifact } from "./artifact.js";
 import type { Subject } from "./call.js";
 import { Deadline, sleep } from "./clock.js";
-import { utf8, uuidv7 } from "./core/bytes.js";
-import { readTime, spellTime } from "./core/canonical.js";
+import { parse, readTime, spellTime } from "./core/canonical.js";
 import type { Node } from "./core/json.js";
-import { RANDOM, seal } from "./core/seal.js";
 import type { Artifact } from "./core/types.js";
 import { denialOf } from "./denials.js";
 import type { Enforcer } from "./enforcer.js";
-import {
-	Ended,
-	Expired,
-	NotPaired,
-	Rejected,
-	TimedOut,
-	Untrusted,
-} from "./errors.js";
+import { Ended, Expired, Rejected, TimedOut, Untrusted } from "./errors.js";
 import {
 	type GatewayAnswer,
 	GatewayAway,
@@ -29,6 +20,7 @@ import {
 } from "./gateway.js";
 import { OutcomeKey } from "./keys.js";
 import { decisionDigest, type OutcomeEffect, signOutcome } from "./outcome.js";
+import { sealArtifact, spellEnvelope } from "./submission.js";
 import type { AskedApprover } from "./trust.js";
 
 /** Of one call that waits for a decision. */
@@ -145,52 +137,17 @@ export class Exchange {
 
 	/** The submission, encrypted to every device in force of those who are asked. */
 	async #sealed(approvers: AskedApprover[]): Promise<string> {
-		const { artifact } = this.own;
-		const { enforcerId, keys } = this.#enforcer;
-		// One device may act for two of the approvers.
-		const recipients = new Map<string, Bytes>();
-		for (const { trust } of approvers)
-			for (const { deviceId, encryptionKey } of trust.inForce)
-				recipients.set(deviceId, encryptionKey);
-		if (recipients.size === 0)
-			throw new NotPaired("no device of the approver is in force");
-		const beside = {
-			artifactType: artifact.artifactType,
-			artifactHash: artifact.hash,
-			expiresAt: artifact.expiresAt,
-		};
-		const ciphertext = await seal(
-			"artifact",
-			keys,
-			[...recipients].map(([name, key]) => ({ name, key })),
-			{ v: 1, ...beside, requestId: this.requestId, enforcerId },
-			utf8(artifact.text),
-			RANDOM,
+		const sealed = await sealArtifact(
+			this.#enforcer,
+			this.own.artifact,
+			approvers,
 		);
-		// Without a token the gateway sends it to every paired approver. Those who are not pinned
-		// here cannot read it.
-		const only = approvers.length === 1 ? approvers[0] : undefined;
-		const metadata = only && {
-			metadata: { routingToken: only.routingToken },
-		};
-		this.#recipients = new Set(recipients.keys());
-		return this.#envelope("artifact.submit", {
-			...beside,
-			ciphertext,
-			...metadata,
-		});
+		this.#recipients = sealed.recipients;
+		return this.#envelope("artifact.submit", sealed.body);
 	}
 
 	#envelope(msgType: string, body: object): string {
-		const { clock, enforcerId } = this.#enforcer;
-		return JSON.stringify({
-			msgId: uuidv7(clock.now()),
-			msgType,
-			requestId: this.requestId,
-			createdAt: spellTime(clock.now()),
-			sender: { enforcerId },
-			body,
-		});
+		return spellEnvelope(this.#enforcer, this.requestId, msgType, body);
 	}
 
 	/**
@@ -273,9 +230,7 @@ export class Exchange {
 		} catch (error) {
 			if (!(error instanceof DecisionRefused)) throw error;
 			await this.#acknowledge(message, "untrusted");
-			throw error.isExpired
-				? new Expired(this.requestId)
-				: new Untrusted(error.message, this.requestId);
+			throw this.#refusalOf(error);
 		}
 		await this.#acknowledge(
 			message,
@@ -321,6 +276,31 @@ export class Exchange {
 				if (isAgain || !isNew) throw error;
 			}
 		}
+	}
+
+	/** Before an approval is used, which may be long after it came. */
+	async judgeAgain(
+		{ text, deadline }: AcceptedApproval,
+		signal?: AbortSignal,
+	): Promise<void> {
+		try {
+			const decision = parse("decision", text);
+			await this.#acceptCurrent(
+				decision,
+				deadline.within(JUDGE_TIMEOUT_MS),
+				signal,
+			);
+		} catch (error) {
+			signal?.throwIfAborted();
+			throw denialOf(this.#refusalOf(error), this.requestId);
+		}
+	}
+
+	#refusalOf(error: unknown): unknown {
+		if (!(error instanceof DecisionRefused)) return error;
+		return error.isExpired
+			? new Expired(this.requestId)
+			: new Untrusted(error.message, this.requestId);
 	}
 
 	/** A failure is ignored: the answer to the caller does not depend on it. */

@@ -10,7 +10,8 @@ import { parse, Reader } from "./core/canonical.js";
 import { Problem } from "./core/problem.js";
 import { type Duration, readWait } from "./durations.js";
 import type { Enforcer } from "./enforcer.js";
-import { Changed, CountersignError, Denied } from "./errors.js";
+import { Changed, Denied } from "./errors.js";
+import type { EventLog } from "./events.js";
 import { Exchange, type OwnExchange } from "./exchange.js";
 import { OutcomeKey } from "./keys.js";
 import type { WaitLimiter } from "./limiter.js";
@@ -37,7 +38,7 @@ export interface PendingParts {
 	enforcer: Enforcer;
 	journal: UseJournal;
 	limiter: WaitLimiter;
-	tell: (exchange: Exchange, outcome: Approved | Denied) => void;
+	log: EventLog;
 }
 
 /**
@@ -77,7 +78,7 @@ export class Pending {
 		options: OutcomeOptions,
 	): Promise<Approved | Denied | StillWaiting> {
 		const wait = readWait(options.wait);
-		const { enforcer, journal, limiter, tell } = this.#parts;
+		const { enforcer, journal, limiter, log } = this.#parts;
 		let exchange: Exchange | undefined;
 		try {
 			exchange = await openPending(this.#record, enforcer);
@@ -100,11 +101,11 @@ export class Pending {
 				enforcerId,
 				tenantId,
 			});
-			tell(opened, approved);
+			log.ended(approved, opened);
 			return approved;
 		} catch (error) {
 			if (!(error instanceof Denied)) throw error;
-			if (exchange !== undefined) tell(exchange, error);
+			log.ended(error, exchange);
 			return error;
 		}
 	}
@@ -147,9 +148,7 @@ export function parsePending(record: string | object): PendingRecord {
 		return read;
 	} catch (error) {
 		if (!(error instanceof Problem)) throw error;
-		throw new CountersignError(
-			`the record of a pending request is damaged (${error.code})`,
-		);
+		throw damaged();
 	}
 }
 
@@ -176,7 +175,10 @@ export async function openPending(
 		record.tenantId !== enforcer.tenantId ||
 		record.enforcerId !== enforcer.enforcerId
 	)
-		throw new CountersignError("the record is of another enforcer");
+		throw new Changed(
+			requestIdOf(record),
+			"the stored request is another enforcer's",
+		);
 	try {
 		const artifact = await parseArtifact(utf8(record.artifact));
 		const seed = fromBase64urlOf("key", record.outcomeKey, 32);
@@ -186,7 +188,7 @@ export async function openPending(
 		});
 	} catch (error) {
 		if (!(error instanceof Problem)) throw error;
-		throw new Changed(requestIdOf(record));
+		throw damaged(requestIdOf(record));
 	}
 }
 
@@ -195,6 +197,10 @@ function requestIdOf({ artifact }: PendingRecord): string {
 	try {
 		return String(JSON.parse(artifact).requestId);
 	} catch {
-		throw new CountersignError("the record of a pending request is damaged");
+		throw damaged();
 	}
+}
+
+function damaged(requestId?: string): Changed {
+	return new Changed(requestId, "the stored request is damaged");
 }

@@ -1,6 +1,6 @@
-// An approver for tests, paired with a client. By default it approves everything at once; rules and
-// the methods of a request say otherwise.
+// An approver for tests, paired with a client. Requests without a rule are rejected.
 
+import { isDeepStrictEqual } from "node:util";
 import { type Client, openClient } from "../client.js";
 import { randomBytes, toHex } from "../core/bytes.js";
 import { spellTime } from "../core/canonical.js";
@@ -16,9 +16,13 @@ import { FakeGateway, type SealedSubmission } from "./fake_gateway.js";
 const TENANT = "fake-tenant";
 const ENFORCER = "fake-enforcer";
 const APPROVER = "fake-approver";
+const NO_RULE: Choice = {
+	verdict: "reject",
+	reason: "the test has no rule for this call",
+};
 
 type Matcher =
-	| { tool?: string; type?: string }
+	| { tool?: string; args?: object; type?: string }
 	| ((asked: AskedRequest) => boolean);
 
 /** What the approver does with requests that match. The last rule that matches counts. */
@@ -194,9 +198,11 @@ export class FakeApprover {
 			typeof matcher === "function"
 				? matcher(asked) === true
 				: (matcher.tool === undefined || matcher.tool === asked.tool) &&
-					(matcher.type === undefined || matcher.type === asked.type);
+					(matcher.type === undefined || matcher.type === asked.type) &&
+					(matcher.args === undefined ||
+						isDeepStrictEqual(matcher.args, asked.args));
 		const rule = this.#rules.filter(matches).pop();
-		return rule === undefined ? { verdict: "approve" } : rule.choice;
+		return rule === undefined ? NO_RULE : rule.choice;
 	}
 
 	async #tamper(requestId: string, decision: string): Promise<string> {
