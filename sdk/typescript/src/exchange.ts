@@ -27,6 +27,8 @@ import type { AskedApprover } from "./trust.js";
 const LONG_POLL_TIMEOUT_MS = 25_000;
 /** The answer of such a call may be late by this. */
 const ANSWER_GRACE_MS = 5_000;
+/** A call that fails this short before the end of the request was cut off by it. */
+const LAST_ANSWER_GRACE_MS = 100;
 /** Shortest time between two such calls: a gateway may answer at once, without a decision. */
 const POLL_INTERVAL_MS = 250;
 /** At least this long the devices are read after a decision has come. */
@@ -182,8 +184,7 @@ export class Exchange {
 				signal?.throwIfAborted();
 				if (!(error instanceof GatewayAway) || error.isFinal)
 					throw denialOf(error, this.requestId);
-				// A call that the end of the request has cut off is no failure of the gateway.
-				if (!expiry.isOver()) away = error;
+				if (expiry.left() > LAST_ANSWER_GRACE_MS) away = error;
 			}
 			await sleep(Math.min(next.left(), left), signal);
 			signal?.throwIfAborted();

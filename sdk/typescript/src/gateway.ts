@@ -195,30 +195,6 @@ function readable(answer: TransportAnswer): GatewayAnswer {
 	};
 }
 
-/** The result of something shared, or an error if the caller's time is over before. */
-export async function within<T>(
-	shared: Promise<T>,
-	deadline: Deadline,
-	signal?: AbortSignal,
-): Promise<T> {
-	signal?.throwIfAborted();
-	const ended = new AbortController();
-	const end = () => ended.abort();
-	signal?.addEventListener("abort", end);
-	try {
-		return await Promise.race([
-			shared,
-			sleep(deadline.left(), ended.signal).then(() => {
-				signal?.throwIfAborted();
-				throw new GatewayAway("the gateway did not answer in time");
-			}),
-		]);
-	} finally {
-		signal?.removeEventListener("abort", end);
-		end();
-	}
-}
-
 /** Answers that make no sense come from no gateway: something stands in between. */
 export function reading<T>(read: () => T): T {
 	try {

@@ -19,9 +19,9 @@ import {
 	GatewayRefusal,
 	path,
 	reading,
-	within,
 } from "./gateway.js";
 import type { ApproverRecord, Profile } from "./profile.js";
+import { SharedCalls } from "./shared.js";
 import type { State } from "./state.js";
 
 const FILE = "trust.json";
@@ -43,7 +43,7 @@ export class TrustStore {
 	readonly #gateway: Gateway;
 	readonly #clock: Clock;
 	/** Lists that are being read, by approver. */
-	readonly #reading = new Map<string, Promise<void>>();
+	readonly #reading = new SharedCalls<void>();
 	#writing: Promise<unknown> = Promise.resolve();
 	/** Bundles that were read before: their checks take time. */
 	readonly #bundles = new Map<string, DeviceBundle>();
@@ -126,7 +126,12 @@ export class TrustStore {
 	): Promise<void> {
 		for (;;) {
 			try {
-				return await within(this.#shared(tenantId, record), deadline, signal);
+				return await this.#reading.join(
+					`${record.id}\n${record.routingToken}`,
+					(shared) => this.#follow(tenantId, record, shared),
+					deadline,
+					signal,
+				);
 			} catch (error) {
 				const isAway = error instanceof GatewayAway && !error.isFinal;
 				if (!isAway || deadline.isOver()) throw error;
@@ -135,23 +140,16 @@ export class TrustStore {
 		}
 	}
 
-	/** Callers at the same time share one call. So it does not end with one of them. */
-	#shared(tenantId: string, record: ApproverRecord): Promise<void> {
-		const key = `${record.id}\n${record.routingToken}`;
-		const running = this.#reading.get(key);
-		if (running !== undefined) return running;
-		const started = this.#follow(tenantId, record).finally(() =>
-			this.#reading.delete(key),
-		);
-		this.#reading.set(key, started);
-		return started;
-	}
-
-	async #follow(tenantId: string, record: ApproverRecord): Promise<void> {
+	async #follow(
+		tenantId: string,
+		record: ApproverRecord,
+		signal: AbortSignal,
+	): Promise<void> {
 		const trust = await this.#trustOf(tenantId, record);
 		const answer = await this.#gateway.call(
 			{ path: path("v1", "approvers", record.id, "devices"), expect: [200] },
 			Deadline.after(this.#clock, READ_TIMEOUT_MS),
+			signal,
 		);
 		const node = answer.json();
 		const statements = reading(() =>

@@ -2,9 +2,13 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { type Client, openClient } from "../client.js";
+import type { ArtifactContext } from "../core/artifact.js";
 import { randomBytes, toHex } from "../core/bytes.js";
 import { spellTime } from "../core/canonical.js";
+import type { Node } from "../core/json.js";
+import { parseCiphertext } from "../core/seal.js";
 import type { Artifact, Choice } from "../core/types.js";
+import { CountersignError } from "../errors.js";
 import { importEncryptionKey } from "../keys.js";
 import type { ClientOptions } from "../options.js";
 import type { Profile } from "../profile.js";
@@ -177,14 +181,22 @@ export class FakeApprover {
 			enforcerId: ENFORCER,
 		};
 		const ciphertext = readNode(String(members.get("ciphertext")?.raw));
-		const device = this.#device;
-		const artifact = await device.open(this.#enforcer, context, ciphertext);
+		const artifact = await this.#open(context, ciphertext);
 		const asked = new AskedRequest(artifact, (choice) =>
 			this.#decide(artifact, choice),
 		);
 		this.asked.push(asked);
 		const choice = this.#choiceFor(asked);
 		if (choice !== null) await this.#decide(artifact, choice);
+	}
+
+	/** On the newest device that can: one that was revoked gets no more requests. */
+	async #open(context: ArtifactContext, ciphertext: Node): Promise<Artifact> {
+		for (const device of [...this.#devices].reverse()) {
+			if (isRecipient(ciphertext, device.deviceId))
+				return device.open(this.#enforcer, context, ciphertext);
+		}
+		throw new CountersignError("the request is encrypted to no device");
 	}
 
 	async #decide(artifact: Artifact, choice: Choice): Promise<void> {
@@ -227,4 +239,9 @@ export class FakeApprover {
 			this.#lastDecision = decision;
 		return decision;
 	}
+}
+
+function isRecipient(ciphertext: Node, deviceId: string): boolean {
+	const { recipients } = parseCiphertext("artifact", ciphertext);
+	return recipients.some(({ name }) => name === deviceId);
 }
