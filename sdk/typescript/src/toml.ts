@@ -92,7 +92,8 @@ class TomlReader {
 		for (const name of names) table = this.#inner(table, name);
 		if (isList) return this.#listItem(table, last);
 		const found = table.get(last);
-		if (found instanceof Map && this.#closed.has(found))
+		const isTaken = found instanceof Map && this.#closed.has(found);
+		if (isTaken || Array.isArray(found))
 			throw this.#problem("a table that is there already");
 		const inner = this.#inner(table, last);
 		this.#closed.add(inner);
