@@ -69,7 +69,8 @@ export class LiveGateway {
 	/** The requests that wait for the approver. */
 	async inbox() {
 		const text = await this.cli("inbox", "--profile", "me", "--json");
-		return [...text.matchAll(/"requestId":\s*"([^"]+)"/g)].map(([, id]) => id);
+		const found = text.matchAll(/"requestId":\s*"([^"]+)"/g);
+		return [...new Set(Array.from(found, ([, id]) => id))];
 	}
 
 	/** The only request that waits, once there is one. */
