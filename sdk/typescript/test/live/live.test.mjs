@@ -101,22 +101,30 @@ test("submitted by one process, resumed by another, used once", async () => {
 });
 
 test("100 questions at once, a node killed meanwhile", async () => {
-	const ran = [];
-	const pay = client.approvalRequired(
-		"pay",
-		{ timeout: "2m" },
-		({ amount }) => {
-			ran.push(amount);
-			return amount;
+	const [ran, events] = [[], []];
+	const profile = await readFile(
+		join(gateway.ready.profiles, "default.toml"),
+		"utf8",
+	);
+	// All wait at the node that is killed; the approver uses the other one.
+	const urls = JSON.stringify([...gateway.ready.nodes].reverse());
+	const other = await Client.fromProfileText(
+		profile.replace(/^urls = .*$/m, `urls = ${urls}`),
+		{
+			state: join(gateway.home, "state"),
+			onEvent: ({ event }) => events.push(event),
 		},
 	);
+	const pay = other.approvalRequired("pay", { timeout: "2m" }, ({ amount }) => {
+		ran.push(amount);
+		return amount;
+	});
 	const results = Array.from({ length: 100 }, (_, amount) => pay({ amount }));
 	const waiting = await until(async () => {
 		const found = await gateway.inbox();
 		return found.length >= 100 && found;
 	}, 60_000);
-	const [, second] = gateway.ready.pids;
-	process.kill(second, "SIGKILL");
+	process.kill(gateway.ready.pids[1], "SIGKILL");
 	const decide = async () => {
 		for (let id = waiting.pop(); id !== undefined; id = waiting.pop())
 			await gateway.approve(id, "--wait", "1s");
@@ -124,6 +132,8 @@ test("100 questions at once, a node killed meanwhile", async () => {
 	await Promise.all([decide(), decide(), decide()]);
 	const numbers = Array.from({ length: 100 }, (_, amount) => amount);
 	assert.deepEqual(await Promise.all(results), numbers);
+	assert.ok(events.includes("gateway_away"));
+	other.close();
 	assert.deepEqual(
 		ran.sort((one, other) => one - other),
 		numbers,
