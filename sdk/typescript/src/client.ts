@@ -51,6 +51,7 @@ import {
 	type State,
 	type UseJournal,
 } from "./state.js";
+import { parseStored, spellStored } from "./submission.js";
 import { TrustStore } from "./trust.js";
 
 const DEFAULT_TIMEOUT: Duration = "10m";
@@ -255,7 +256,9 @@ export class Client {
 		try {
 			exchange = await this.#prepare(subject, options, until, signal);
 			const opened = exchange;
-			await opened.submit(this.#submitUntil(options, until), signal);
+			const submitUntil = this.#submitUntil(options, until);
+			const sealed = await opened.seal(submitUntil, signal);
+			await opened.submit(sealed, submitUntil, signal);
 			this.#log.asked(opened);
 			const accepted = await this.#limiter.run(
 				() => opened.wait(until, until, signal),
@@ -339,17 +342,22 @@ export class Client {
 		let stored = name === undefined ? null : await this.#state.load(name);
 		if (stored === null) {
 			const made = await this.#prepare(subject, submission, until, signal);
-			const text = spellPending(recordOf(this.#enforcer, made.own));
+			const submitUntil = this.#submitUntil(submission, until);
+			const sealed = await made.seal(submitUntil, signal);
+			const request = spellPending(recordOf(this.#enforcer, made.own));
+			const text = spellStored({ request, ...sealed });
 			const isFirst =
 				name === undefined || (await this.#state.create(name, text));
 			stored = isFirst ? text : await this.#state.load(name);
 		}
-		const record = parsePending(stored ?? "");
+		const kept = parseStored(stored ?? "");
+		const record = parsePending(kept.request);
 		const exchange = await openPending(record, this.#enforcer);
 		if (!isSame(subject, exchange)) throw new KeyReused();
 		const expiry = Deadline.at(clock, exchange.expiresAt());
 		if (!expiry.isOver()) {
-			await exchange.submit(this.#submitUntil(submission, expiry), signal);
+			const submitUntil = this.#submitUntil(submission, expiry);
+			await exchange.submit(kept, submitUntil, signal);
 			this.#log.asked(exchange);
 		}
 		return this.#pending(record);

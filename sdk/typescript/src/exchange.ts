@@ -20,7 +20,7 @@ import {
 } from "./gateway.js";
 import { OutcomeKey } from "./keys.js";
 import { decisionDigest, type OutcomeEffect, signOutcome } from "./outcome.js";
-import { sealArtifact, spellEnvelope } from "./submission.js";
+import { type Submission, sealArtifact, spellEnvelope } from "./submission.js";
 import type { AskedApprover } from "./trust.js";
 
 /** Of one call that waits for a decision. */
@@ -110,18 +110,28 @@ export class Exchange {
 		return Number(readTime(this.own.artifact.expiresAt));
 	}
 
-	/** Sends the request. It may have been sent before. */
-	async submit(deadline: Deadline, signal?: AbortSignal): Promise<void> {
-		const { gateway, trust } = this.#enforcer;
+	/** The submission, encrypted to every device in force of those who are asked. */
+	async seal(deadline: Deadline, signal?: AbortSignal): Promise<Submission> {
 		try {
-			const devices = await trust.devicesOf(
-				this.asked,
-				false,
-				deadline,
-				signal,
+			const { trust } = this.#enforcer;
+			return await this.#sealed(
+				await trust.devicesOf(this.asked, false, deadline, signal),
 			);
-			const body = await this.#sealed(devices);
-			const answer = await gateway.call(
+		} catch (error) {
+			throw denialOf(error, this.requestId);
+		}
+	}
+
+	/** Sends the request. It may have been sent before: the gateway takes the same text again. */
+	async submit(
+		submission: Submission,
+		deadline: Deadline,
+		signal?: AbortSignal,
+	): Promise<void> {
+		const body = submission.envelope;
+		this.#recipients = new Set(submission.recipients);
+		try {
+			const answer = await this.#enforcer.gateway.call(
 				{ method: "POST", path: "/v1/artifacts", body, expect: [202] },
 				deadline,
 				signal,
@@ -137,15 +147,13 @@ export class Exchange {
 		}
 	}
 
-	/** The submission, encrypted to every device in force of those who are asked. */
-	async #sealed(approvers: AskedApprover[]): Promise<string> {
-		const sealed = await sealArtifact(
-			this.#enforcer,
-			this.own.artifact,
-			approvers,
-		);
-		this.#recipients = sealed.recipients;
-		return this.#envelope("artifact.submit", sealed.body);
+	async #sealed(approvers: AskedApprover[]): Promise<Submission> {
+		const { artifact } = this.own;
+		const sealed = await sealArtifact(this.#enforcer, artifact, approvers);
+		return {
+			envelope: this.#envelope("artifact.submit", sealed.body),
+			recipients: sealed.recipients,
+		};
 	}
 
 	#envelope(msgType: string, body: object): string {
@@ -344,12 +352,13 @@ export class Exchange {
 			const inForce = devices.flatMap((approver) => approver.trust.inForce);
 			if (inForce.every(({ deviceId }) => this.#recipients.has(deviceId)))
 				return;
-			const body = await this.#sealed(devices);
+			const { envelope, recipients } = await this.#sealed(devices);
 			const place = path("v1", "exchanges", this.requestId, "ciphertext");
 			await gateway.call(
-				{ method: "PUT", path: place, body, expect: [204] },
+				{ method: "PUT", path: place, body: envelope, expect: [204] },
 				deadline,
 			);
+			this.#recipients = new Set(recipients);
 		} catch {
 			// The decision does not depend on it.
 		}

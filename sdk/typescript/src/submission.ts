@@ -1,17 +1,18 @@
 // What an enforcer sends about a request: its artifact, encrypted, and messages in Envelopes.
 
 import { utf8, uuidv7 } from "./core/bytes.js";
-import { spellTime } from "./core/canonical.js";
+import { parse, Reader, spellTime } from "./core/canonical.js";
+import { Problem } from "./core/problem.js";
 import { RANDOM, seal } from "./core/seal.js";
 import type { Artifact } from "./core/types.js";
 import type { Enforcer } from "./enforcer.js";
-import { NotPaired } from "./errors.js";
+import { Changed, NotPaired } from "./errors.js";
 import type { AskedApprover } from "./trust.js";
 
-/** The body of a submission, and the ids of the devices that can open it. */
-export interface SealedArtifact {
-	body: object;
-	recipients: Set<string>;
+/** The text to send, the same for each attempt, and the devices that can open it. */
+export interface Submission {
+	envelope: string;
+	recipients: string[];
 }
 
 /** Encrypts an artifact to every device in force of the approvers. */
@@ -19,7 +20,7 @@ export async function sealArtifact(
 	{ enforcerId, keys }: Enforcer,
 	artifact: Artifact,
 	approvers: AskedApprover[],
-): Promise<SealedArtifact> {
+): Promise<{ body: object; recipients: string[] }> {
 	// One device may act for two of the approvers.
 	const recipients = new Map<string, Bytes>();
 	for (const { trust } of approvers)
@@ -49,7 +50,7 @@ export async function sealArtifact(
 		};
 	return {
 		body: { ...beside, ciphertext, ...metadata },
-		recipients: new Set(recipients.keys()),
+		recipients: [...recipients.keys()].sort(),
 	};
 }
 
@@ -67,4 +68,35 @@ export function spellEnvelope(
 		sender: { enforcerId },
 		body,
 	});
+}
+
+/** A submission as it is kept under its key before it is sent. `request` is a pending record. */
+export interface StoredSubmission extends Submission {
+	request: string;
+}
+
+export function spellStored(stored: StoredSubmission): string {
+	const { request, envelope, recipients } = stored;
+	return JSON.stringify({ v: 1, request, envelope, recipients });
+}
+
+export function parseStored(text: string): StoredSubmission {
+	try {
+		const reader = new Reader("answer", parse("answer", text));
+		reader.version();
+		const recipients = reader.array("recipients").map(({ value }) => {
+			if (typeof value !== "string") throw reader.invalid("recipients", "text");
+			return value;
+		});
+		const stored = {
+			request: reader.string("request"),
+			envelope: reader.string("envelope"),
+			recipients,
+		};
+		reader.finish();
+		return stored;
+	} catch (error) {
+		if (!(error instanceof Problem)) throw error;
+		throw new Changed(undefined, "the stored submission is damaged");
+	}
 }
