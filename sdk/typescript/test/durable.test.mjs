@@ -113,7 +113,7 @@ test("an edited record is refused, with or without a right hash", async () => {
 
 test("denials of a durable request are returned", async () => {
 	const approver = await waiting();
-	const pending = await approver.client.submit({ call: CALL, timeout: "1s" });
+	const pending = await approver.client.submit({ call: CALL, timeout: "2s" });
 	const late = await pending.outcome({ wait: "10s" });
 	assert.ok(late instanceof TimedOut);
 	const second = await approver.client.submit({ call: CALL });
@@ -130,12 +130,12 @@ test("an approval that is used too late", async () => {
 	const approver = await waiting();
 	const pending = await approver.client.submit({
 		call: CALL,
-		timeout: "700ms",
+		timeout: "3s",
 	});
 	await approver.asked[0].approve();
-	const outcome = await pending.outcome({ wait: "500ms" });
+	const outcome = await pending.outcome({ wait: "2s" });
 	assert.ok(outcome instanceof Approved);
-	await new Promise((resolve) => setTimeout(resolve, 800));
+	await new Promise((resolve) => setTimeout(resolve, 3_100));
 	const error = await thrown(() => outcome.use(CALL, () => assert.fail()));
 	assert.ok(error instanceof Expired, `${error}`);
 	assert.equal(error.cause, "expired");

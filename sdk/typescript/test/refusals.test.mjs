@@ -64,7 +64,7 @@ test("a request that no rule is about is rejected", async () => {
 });
 
 test("no decision in time", async () => {
-	const { approver, pay, ran } = await gatedTool({}, { timeout: "300ms" });
+	const { approver, pay, ran } = await gatedTool({}, { timeout: "2s" });
 	approver.when({ tool: "pay" }).wait();
 	assertDenied(await thrown(() => pay({ amount: 5 })), TimedOut, ran);
 	await approver.asked[0].approve();
@@ -72,7 +72,7 @@ test("no decision in time", async () => {
 });
 
 test("silent gateway: a decision that is withheld", async () => {
-	const { approver, pay, ran } = await gatedTool({}, { timeout: "300ms" });
+	const { approver, pay, ran } = await gatedTool({}, { timeout: "2s" });
 	approver.gateway.silent();
 	assertDenied(await thrown(() => pay({ amount: 5 })), TimedOut, ran);
 });
@@ -89,7 +89,7 @@ test("gateway down before the request", async () => {
 });
 
 test("gateway down while waiting", async () => {
-	const { approver, pay, ran } = await gatedTool({}, { timeout: "800ms" });
+	const { approver, pay, ran } = await gatedTool({}, { timeout: "3s" });
 	approver.when({ tool: "pay" }).wait();
 	const paying = thrown(() => pay({ amount: 5 }));
 	await until(() => approver.asked.length === 1);
