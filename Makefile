@@ -67,6 +67,20 @@ test-run: test-programs ## Run the Rust tests; ARGS="a_name -- --nocapture" and 
 	scripts/with-postgres sh -c 'export TEST_DATABASE_URL="$$DATABASE_URL"; unset DATABASE_URL; exec "$$@"' sh \
 		$(if $(ARGS),$(CARGO) test --locked $(ARGS),scripts/run-tests)
 
+.PHONY: test-sdk-fast test-sdk
+test-sdk-fast: ## Run the tests of the client libraries that need no gateway.
+test-sdk: ## Run the tests of the client libraries, with a gateway too; COUNTERSIGN_PROGRAM names a program that is built already.
+
+.PHONY: test-sdk-typescript-fast test-sdk-typescript
+test-sdk-fast: test-sdk-typescript-fast
+test-sdk-typescript-fast:
+	scripts/sdk-typescript fast
+
+test-sdk: test-sdk-typescript
+test-sdk-typescript: $(if $(COUNTERSIGN_PROGRAM),,postgres)
+	$(if $(COUNTERSIGN_PROGRAM),,$(CARGO) build --locked)
+	scripts/sdk-typescript all
+
 .PHONY: check
 check: check-programs check-fmt check-clippy check-doc check-sqlx check-page check-deny ## Check everything but the tests: format, lints, documentation, .sqlx, types of the page, dependencies.
 

@@ -160,7 +160,14 @@ async function spellDecision(subject, choice, expiresAt, { keys, random }) {
 		};
 		const content = utf8(canonical(hints));
 		members.policyHints = {
-			sealed: await seal("hints", sender, recipient, context, content, random),
+			sealed: await seal(
+				"hints",
+				sender,
+				[recipient],
+				context,
+				content,
+				random,
+			),
 		};
 	}
 	return canonical({

@@ -94,7 +94,7 @@ export async function sealContent(
 	const ciphertext = await seal(
 		"prompt",
 		sender,
-		recipient,
+		[recipient],
 		context,
 		content,
 		random,

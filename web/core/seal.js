@@ -146,10 +146,11 @@ function contentData(purpose, context, recipients) {
 }
 
 /**
- * Encrypts to one recipient. `context` is an object that both sides know from elsewhere.
+ * Encrypts to recipients of different names. `context` is an object that all sides know from
+ * elsewhere.
  * @param {Purpose} purpose
  * @param {KeyPair} sender
- * @param {{ name: string, key: Bytes }} recipient
+ * @param {{ name: string, key: Bytes }[]} recipients
  * @param {JsonObject} context
  * @param {Bytes} content
  * @param {Random} random
@@ -158,32 +159,35 @@ function contentData(purpose, context, recipients) {
 export async function seal(
 	purpose,
 	sender,
-	recipient,
+	recipients,
 	context,
 	content,
 	random,
 ) {
 	const contentKey = random.bytes(32);
 	const nonce = random.bytes(12);
-	const ephemeral = await random.ephemeral();
 	const { info } = PURPOSES[purpose];
 	const message = {
 		info,
 		text: contentKey,
 		associated: utf8(canonical(context)),
 	};
-	const key = await hpkeSeal(ephemeral, recipient.key, sender, message);
-	const recipients = [
-		{ name: recipient.name, encapsulated: ephemeral.publicKey, key },
-	];
-	const associated = contentData(purpose, context, recipients);
+	/** @type {WrappedKey[]} */
+	const wrapped = [];
+	for (const recipient of recipients) {
+		const ephemeral = await random.ephemeral();
+		const key = await hpkeSeal(ephemeral, recipient.key, sender, message);
+		const encapsulated = ephemeral.publicKey;
+		wrapped.push({ name: recipient.name, encapsulated, key });
+	}
+	const associated = contentData(purpose, context, wrapped);
 	const data = await aesGcm("encrypt", contentKey, nonce, content, associated);
 	return {
 		alg: ALGORITHM,
 		enc: CONTENT_ALGORITHM,
 		nonce: toBase64url(nonce),
 		data: toBase64url(data),
-		recipients: recipientMembers(purpose, recipients),
+		recipients: recipientMembers(purpose, wrapped),
 	};
 }
 

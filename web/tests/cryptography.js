@@ -681,7 +681,7 @@ export const tests = {
 		const sealed = await seal(
 			"prompt",
 			sender,
-			to,
+			[to],
 			context,
 			utf8(prompt.plaintext),
 			random,

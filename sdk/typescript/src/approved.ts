@@ -1,0 +1,141 @@
+// An approval that passed every check, and its one use.
+
+import { inspect } from "node:util";
+import {
+	argumentsOf,
+	type Call,
+	type Content,
+	comparable,
+	type JsonObject,
+	type Subject,
+	subjectOf,
+} from "./call.js";
+import { spellTime } from "./core/canonical.js";
+import { spellRecord } from "./core/record.js";
+import { AlreadyUsed, Changed, Expired, hide } from "./errors.js";
+import type { AcceptedApproval, Exchange } from "./exchange.js";
+import { DecisionRecord } from "./record.js";
+import type { UseJournal } from "./state.js";
+
+/** What a tool learns about the approval under which it runs. */
+export interface CallContext {
+	approval: Approved;
+	signal: AbortSignal | undefined;
+}
+
+/** Runs with the arguments that were approved: a copy made from the signed text. */
+export type ApprovedFunction<A, R> = (
+	args: A,
+	context: CallContext,
+) => R | Promise<R>;
+
+export interface UseOptions {
+	/** Nothing runs once this is aborted. */
+	signal?: AbortSignal;
+}
+
+/** @internal */
+export interface ApprovalParts {
+	exchange: Exchange;
+	accepted: AcceptedApproval;
+	journal: UseJournal;
+	enforcerId: string;
+	tenantId: string;
+}
+
+/** An accepted approval of one request. It allows one execution, of exactly what was shown. */
+export class Approved {
+	readonly requestId: string;
+	/** Who approved. */
+	readonly approver: string;
+	/** The device that signed. */
+	readonly device: string;
+	/** The action that the person chose, if the request offered some. */
+	readonly actionId: string | undefined;
+	/** The person's own words, decrypted here. */
+	readonly reason: string | undefined;
+	/** For each question of the request, the texts that were chosen or written. */
+	readonly answers: string[][] | undefined;
+	/** Until when it can be used: RFC 3339. */
+	readonly expiresAt: string;
+	readonly #parts: ApprovalParts;
+
+	/** @internal */
+	constructor(parts: ApprovalParts) {
+		const { decision } = parts.accepted;
+		this.#parts = parts;
+		this.requestId = parts.exchange.requestId;
+		this.approver = decision.approver;
+		this.device = decision.device.deviceId;
+		this.actionId = decision.hints.actionId;
+		this.reason = decision.hints.reason;
+		this.answers = decision.hints.answers;
+		this.expiresAt = spellTime(
+			Math.min(decision.expiresAt, parts.exchange.expiresAt()),
+		);
+		// People's words are for the caller, not for logs.
+		hide(this, "reason", "answers");
+	}
+
+	/** The decision as a file that anyone can verify offline. */
+	record(): DecisionRecord {
+		const { exchange, accepted, enforcerId, tenantId } = this.#parts;
+		const subject = { tenantId, approverId: this.approver };
+		const decided = {
+			enforcerId,
+			artifact: exchange.own.artifact.text,
+			decision: accepted.text,
+			device: accepted.decision.device.text,
+		};
+		return new DecisionRecord(spellRecord(subject, decided, []));
+	}
+
+	/**
+	 * Runs a function under this approval, once: compares the call with the one that was signed,
+	 * judges the decision again, takes the approval in the journal, and gives the function a fresh copy of the
+	 * arguments. After a crash in between the approval counts as used.
+	 */
+	async use<A = JsonObject, R = unknown>(
+		call: Call | Content,
+		run: ApprovedFunction<A, R>,
+		{ signal }: UseOptions = {},
+	): Promise<R> {
+		const subject = subjectOf(call);
+		const { exchange, accepted, journal } = this.#parts;
+		if (!isSame(subject, exchange)) throw new Changed(this.requestId);
+		this.#checkTime(signal);
+		// The device may have been revoked since.
+		await exchange.judgeAgain(accepted, signal);
+		if ((await journal.take(this.requestId)) !== true)
+			throw new AlreadyUsed(this.requestId);
+		this.#checkTime(signal);
+		const args = argumentsOf(subject) as A;
+		return await run(args, { approval: this, signal });
+	}
+
+	#checkTime(signal: AbortSignal | undefined): void {
+		signal?.throwIfAborted();
+		if (this.#parts.accepted.deadline.isOver())
+			throw new Expired(this.requestId);
+	}
+
+	toJSON(): object {
+		const { requestId, approver, device, expiresAt } = this;
+		return { requestId, approver, device, expiresAt };
+	}
+
+	[inspect.custom](): string {
+		return `Approved ${inspect(this.toJSON())}`;
+	}
+}
+
+/**
+ * Whether a call is the one that the artifact of a request shows.
+ * @internal
+ */
+export function isSame(subject: Subject, exchange: Exchange): boolean {
+	const { artifactType, payload } = exchange.own.artifact;
+	const shown = comparable(artifactType, payload as JsonObject);
+	const wanted = JSON.parse(subject.payload);
+	return comparable(subject.artifactType, wanted) === shown;
+}

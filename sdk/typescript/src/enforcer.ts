@@ -1,0 +1,15 @@
+// What a request needs of its client.
+
+import type { Clock } from "./clock.js";
+import type { Gateway } from "./gateway.js";
+import type { EncryptionKeys } from "./keys.js";
+import type { TrustStore } from "./trust.js";
+
+export interface Enforcer {
+	enforcerId: string;
+	tenantId: string;
+	keys: EncryptionKeys;
+	gateway: Gateway;
+	trust: TrustStore;
+	clock: Clock;
+}

@@ -1,0 +1,384 @@
+// One request: encrypt it, submit it, wait, and judge the answer. Everything but an accepted approval
+// is a denial with its cause.
+
+import { accept, DecisionRefused, type VerifiedDecision } from "./accept.js";
+import { type ArtifactOptions, completeArtifact } from "./artifact.js";
+import type { Subject } from "./call.js";
+import { Deadline, sleep } from "./clock.js";
+import { parse, readTime, spellTime } from "./core/canonical.js";
+import type { Node } from "./core/json.js";
+import type { Artifact } from "./core/types.js";
+import { denialOf } from "./denials.js";
+import type { Enforcer } from "./enforcer.js";
+import { Ended, Expired, Rejected, TimedOut, Untrusted } from "./errors.js";
+import {
+	type GatewayAnswer,
+	GatewayAway,
+	type Message,
+	path,
+	readMessage,
+} from "./gateway.js";
+import { OutcomeKey } from "./keys.js";
+import { decisionDigest, type OutcomeEffect, signOutcome } from "./outcome.js";
+import { type Submission, sealArtifact, spellEnvelope } from "./submission.js";
+import type { AskedApprover } from "./trust.js";
+
+/** Of one call that waits for a decision. */
+const LONG_POLL_TIMEOUT_MS = 25_000;
+/** The answer of such a call may be late by this. */
+const ANSWER_GRACE_MS = 5_000;
+/** A call that fails this short before the end of the request was cut off by it. */
+const LAST_ANSWER_GRACE_MS = 100;
+/** Shortest time between two such calls: a gateway may answer at once, without a decision. */
+const POLL_INTERVAL_MS = 250;
+/** At least this long the devices are read after a decision has come. */
+const JUDGE_TIMEOUT_MS = 15_000;
+/** Of an acknowledgement or a withdrawal. */
+const ACK_TIMEOUT_MS = 3_000;
+
+/** A request of this enforcer, as it was or will be sent. */
+export interface OwnExchange {
+	artifact: Artifact;
+	outcomeKey: OutcomeKey;
+}
+
+/** An approval that passed every check. */
+export interface AcceptedApproval {
+	decision: VerifiedDecision;
+	/** The signed body, byte for byte. */
+	text: string;
+	/** By both clocks: until when it can be used. */
+	deadline: Deadline;
+}
+
+export class Exchange {
+	readonly #enforcer: Enforcer;
+	readonly own: OwnExchange;
+	/** Devices that the request is encrypted to. */
+	#recipients: Set<string>;
+
+	constructor(enforcer: Enforcer, own: OwnExchange) {
+		this.#enforcer = enforcer;
+		this.own = own;
+		this.#recipients = new Set([...own.artifact.devices.values()].flat());
+	}
+
+	/** A new request to the approvers of these ids. */
+	static async prepare(
+		enforcer: Enforcer,
+		subject: Subject,
+		options: Omit<ArtifactOptions, "createdAt" | "expiresAt">,
+		asked: string[],
+		times: { until: Deadline; submitUntil: Deadline },
+		signal?: AbortSignal,
+	): Promise<Exchange> {
+		const outcomeKey = OutcomeKey.generate();
+		try {
+			// Read again however new the copy is: a device that was just added opens the request too.
+			const devices = await enforcer.trust.devicesOf(
+				asked,
+				true,
+				times.submitUntil,
+				signal,
+			);
+			const createdAt = enforcer.clock.now();
+			const expiresAt = createdAt + times.until.left();
+			const complete = { ...options, createdAt, expiresAt };
+			const artifact = await completeArtifact(
+				subject,
+				complete,
+				devices,
+				outcomeKey,
+			);
+			return new Exchange(enforcer, { artifact, outcomeKey });
+		} catch (error) {
+			throw denialOf(error);
+		}
+	}
+
+	get requestId(): string {
+		return this.own.artifact.requestId;
+	}
+
+	/** The signed artifact says who was asked, so that nobody can add to them later. */
+	get asked(): string[] {
+		return [...this.own.artifact.devices.keys()];
+	}
+
+	/** Milliseconds until the request ends by the wall clock. */
+	expiresAt(): number {
+		return Number(readTime(this.own.artifact.expiresAt));
+	}
+
+	/** The submission, encrypted to every device in force of those who are asked. */
+	async seal(deadline: Deadline, signal?: AbortSignal): Promise<Submission> {
+		try {
+			const { trust } = this.#enforcer;
+			return await this.#sealed(
+				await trust.devicesOf(this.asked, false, deadline, signal),
+			);
+		} catch (error) {
+			throw denialOf(error, this.requestId);
+		}
+	}
+
+	/** Sends the request. It may have been sent before: the gateway takes the same text again. */
+	async submit(
+		submission: Submission,
+		deadline: Deadline,
+		signal?: AbortSignal,
+	): Promise<void> {
+		const body = submission.envelope;
+		this.#recipients = new Set(submission.recipients);
+		try {
+			const answer = await this.#enforcer.gateway.call(
+				{ method: "POST", path: "/v1/artifacts", body, expect: [202] },
+				deadline,
+				signal,
+			);
+			const message = readMessage(answer.json());
+			if (
+				message.msgType !== "artifact.accepted" ||
+				message.requestId !== this.requestId
+			)
+				throw new GatewayAway("no artifact.accepted for this request");
+		} catch (error) {
+			throw denialOf(error, this.requestId);
+		}
+	}
+
+	async #sealed(approvers: AskedApprover[]): Promise<Submission> {
+		const { artifact } = this.own;
+		const sealed = await sealArtifact(this.#enforcer, artifact, approvers);
+		return {
+			envelope: this.#envelope("artifact.submit", sealed.body),
+			recipients: sealed.recipients,
+		};
+	}
+
+	#envelope(msgType: string, body: object): string {
+		return spellEnvelope(this.#enforcer, this.requestId, msgType, body);
+	}
+
+	/**
+	 * Waits for a decision until `until`. Null: nobody has decided yet, and the request goes on. A
+	 * gateway that is away does not end the wait.
+	 */
+	async wait(
+		expiry: Deadline,
+		until: Deadline,
+		signal?: AbortSignal,
+	): Promise<AcceptedApproval | null> {
+		let away: GatewayAway | null = null;
+		for (let isFirst = true; ; isFirst = false) {
+			if (expiry.isOver())
+				throw away === null
+					? new TimedOut(this.requestId)
+					: denialOf(away, this.requestId);
+			const left = Math.min(until.left(), expiry.left());
+			if (left <= 0 && !isFirst) return null;
+			const next = Deadline.after(this.#enforcer.clock, POLL_INTERVAL_MS);
+			try {
+				const answer = await this.#waitOnce(left, expiry, signal);
+				if (answer !== null) {
+					const time = Math.max(left, JUDGE_TIMEOUT_MS);
+					const judged = await this.#judge(answer, expiry.within(time), signal);
+					const lasts = judged.decision.expiresAt - this.#enforcer.clock.now();
+					return { ...judged, deadline: expiry.within(lasts) };
+				}
+				away = null;
+				if (left > 0) await this.#sealAgain();
+			} catch (error) {
+				signal?.throwIfAborted();
+				if (!(error instanceof GatewayAway) || error.isFinal)
+					throw denialOf(error, this.requestId);
+				if (expiry.left() > LAST_ANSWER_GRACE_MS) away = error;
+			}
+			await sleep(Math.min(next.left(), left), signal);
+			signal?.throwIfAborted();
+		}
+	}
+
+	/** Waits for one call: an answer that ends the request, or null. */
+	async #waitOnce(
+		time: number,
+		expiry: Deadline,
+		signal?: AbortSignal,
+	): Promise<GatewayAnswer | null> {
+		const wait = Math.min(time, LONG_POLL_TIMEOUT_MS);
+		const seconds = Math.max(1, Math.floor(wait / 1000));
+		const place = path("v1", "exchanges", this.requestId, "wait");
+		const answer = await this.#enforcer.gateway.call(
+			{
+				path: `${place}?timeout=${seconds}`,
+				waitMs: seconds * 1000,
+				expect: [200, 204],
+			},
+			expiry.within(seconds * 1000 + ANSWER_GRACE_MS),
+			signal,
+		);
+		const isOver =
+			answer.status === 200 || answer.headers.has("exchange-state");
+		return isOver ? answer : null;
+	}
+
+	async #judge(
+		answer: GatewayAnswer,
+		deadline: Deadline,
+		signal?: AbortSignal,
+	): Promise<Omit<AcceptedApproval, "deadline">> {
+		const state = answer.headers.get("exchange-state");
+		if (state === "expired") throw new TimedOut(this.requestId);
+		if (state !== undefined) throw new Ended(state, this.requestId);
+		const message = readMessage(answer.json());
+		if (message.msgType !== "decision.deliver")
+			throw new GatewayAway("an answer that is no decision");
+		let decision: VerifiedDecision;
+		try {
+			decision = await this.#acceptCurrent(message.body, deadline, signal);
+		} catch (error) {
+			if (!(error instanceof DecisionRefused)) throw error;
+			await this.#acknowledge(message, "untrusted");
+			throw this.#refusalOf(error);
+		}
+		await this.#acknowledge(
+			message,
+			decision.isApproval ? "allowed" : "rejected",
+		);
+		if (!decision.isApproval)
+			throw new Rejected(this.requestId, {
+				approver: decision.approver,
+				reason: decision.hints.reason,
+				actionId: decision.hints.actionId,
+			});
+		return { decision, text: message.body.raw };
+	}
+
+	/** Judges a decision by a current list of devices. */
+	async #acceptCurrent(
+		decision: Node,
+		deadline: Deadline,
+		signal?: AbortSignal,
+	): Promise<VerifiedDecision> {
+		const { trust, keys, clock, enforcerId } = this.#enforcer;
+		const { artifact } = this.own;
+		const request = {
+			requestId: artifact.requestId,
+			artifactHash: artifact.hash,
+			repoRef: artifact.repoRef,
+			expiresAt: artifact.expiresAt,
+			enforcerId,
+		};
+		for (let isAgain = false; ; isAgain = true) {
+			const devices = await trust.devicesOf(
+				this.asked,
+				isAgain,
+				deadline,
+				signal,
+			);
+			const trusts = devices.map((approver) => approver.trust);
+			try {
+				return await accept(decision, request, keys, trusts, clock.now());
+			} catch (error) {
+				// The device may have been added since the list was read.
+				const isNew = error instanceof DecisionRefused && error.isUnknownDevice;
+				if (isAgain || !isNew) throw error;
+			}
+		}
+	}
+
+	/** Before an approval is used, which may be long after it came. */
+	async judgeAgain(
+		{ text, deadline }: AcceptedApproval,
+		signal?: AbortSignal,
+	): Promise<void> {
+		try {
+			const decision = parse("decision", text);
+			await this.#acceptCurrent(
+				decision,
+				deadline.within(JUDGE_TIMEOUT_MS),
+				signal,
+			);
+		} catch (error) {
+			signal?.throwIfAborted();
+			throw denialOf(this.#refusalOf(error), this.requestId);
+		}
+	}
+
+	#refusalOf(error: unknown): unknown {
+		if (!(error instanceof DecisionRefused)) return error;
+		return error.isExpired
+			? new Expired(this.requestId)
+			: new Untrusted(error.message, this.requestId);
+	}
+
+	/** A failure is ignored: the answer to the caller does not depend on it. */
+	async #acknowledge(message: Message, effect: OutcomeEffect): Promise<void> {
+		const { clock, tenantId, enforcerId, gateway } = this.#enforcer;
+		const now = spellTime(clock.now());
+		const { artifact, outcomeKey } = this.own;
+		const deadline = Deadline.after(clock, ACK_TIMEOUT_MS);
+		try {
+			const outcome = signOutcome(outcomeKey, {
+				requestId: this.requestId,
+				artifactHash: artifact.hash,
+				tenantId,
+				enforcerId,
+				effect,
+				decision: await decisionDigest(message.body),
+				at: now,
+			});
+			const body = this.#envelope("ack.submit", {
+				msgId: message.msgId,
+				status: "processed",
+				ackAt: now,
+				outcome,
+			});
+			await gateway.call(
+				{ method: "POST", path: "/v1/acks", body, expect: [200, 404] },
+				deadline,
+			);
+		} catch {
+			// Then the gateway delivers the decision again.
+		}
+	}
+
+	/** Encrypts the request again if a device was added since, so that it can be opened there too. */
+	async #sealAgain(): Promise<void> {
+		const { clock, trust, gateway } = this.#enforcer;
+		const deadline = Deadline.after(clock, ACK_TIMEOUT_MS);
+		try {
+			const devices = await trust.devicesOf(this.asked, true, deadline);
+			const inForce = devices.flatMap((approver) => approver.trust.inForce);
+			if (inForce.every(({ deviceId }) => this.#recipients.has(deviceId)))
+				return;
+			const { envelope, recipients } = await this.#sealed(devices);
+			const place = path("v1", "exchanges", this.requestId, "ciphertext");
+			await gateway.call(
+				{ method: "PUT", path: place, body: envelope, expect: [204] },
+				deadline,
+			);
+			this.#recipients = new Set(recipients);
+		} catch {
+			// The decision does not depend on it.
+		}
+	}
+
+	/** Takes the request back. It does not matter if it has ended meanwhile, or if this fails. */
+	async withdraw(reason: string): Promise<void> {
+		const { clock, gateway } = this.#enforcer;
+		try {
+			await gateway.call(
+				{
+					method: "POST",
+					path: path("v1", "exchanges", this.requestId, "withdraw"),
+					body: this.#envelope("exchange.withdrawn", { reason }),
+					expect: [200, 404, 409],
+				},
+				Deadline.after(clock, ACK_TIMEOUT_MS),
+			);
+		} catch {
+			// The request expires.
+		}
+	}
+}

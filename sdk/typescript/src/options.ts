@@ -1,0 +1,58 @@
+// What callers can say about a request, and what they are told.
+
+import type { RequestedAction } from "./artifact.js";
+import type { Call, Content } from "./call.js";
+import type { Duration } from "./durations.js";
+import type { UseJournal } from "./state.js";
+
+/** What happened, without arguments, reasons or other content. */
+export interface ClientEvent {
+	event: "asked" | "decided" | "denied" | "gateway_away";
+	requestId?: string;
+	tool?: string;
+	approver?: string;
+	/** Of a denial. */
+	cause?: string;
+	/** For operators. */
+	detail?: string;
+}
+
+export interface ClientOptions {
+	/** Takes approvals once. By default a file for each, in the state's directory. */
+	journal?: UseJournal;
+	/** Is told of events, for logs. What it throws is ignored. */
+	onEvent?: (event: ClientEvent) => void;
+}
+
+export interface RequestOptions {
+	/** How long a decision counts. Default `"10m"`; at most `"30d"`. */
+	timeout?: Duration;
+	/** How long the gateway is tried until it has taken the request. Default `"30s"`. */
+	submitTimeout?: Duration;
+	/** Only this approver, instead of all that are paired. */
+	approver?: string;
+	/** The repository or place that it is about. Default: this machine and directory. */
+	repoRef?: string;
+	/** Names of arguments, in the order in which they are displayed first. Nothing is left out. */
+	show?: string[];
+	/** Choices to offer: at most 5. */
+	actions?: RequestedAction[];
+	/** Shown to the person, after everything else. */
+	metadata?: object;
+	/** A UUID or ULID. */
+	sessionId?: string;
+}
+
+export type Question = (Content | { call: Call }) &
+	RequestOptions & {
+		/** Withdraws the request. */
+		signal?: AbortSignal;
+	};
+
+export type Submission = (Content | { call: Call }) &
+	RequestOptions & {
+		/** The same key gives the same request again, also after a restart. */
+		key?: string;
+		/** Ends the submission. A request that was taken goes on. */
+		signal?: AbortSignal;
+	};

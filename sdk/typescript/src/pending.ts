@@ -1,0 +1,206 @@
+// A request that was submitted and outlives the process. Its record is resumed by any process with
+// the same profile, in either language.
+
+import { inspect } from "node:util";
+import { Approved } from "./approved.js";
+import { Deadline } from "./clock.js";
+import { parseArtifact } from "./core/artifact.js";
+import { fromBase64urlOf, utf8 } from "./core/bytes.js";
+import { parse, Reader } from "./core/canonical.js";
+import { Problem } from "./core/problem.js";
+import { type Duration, readWait } from "./durations.js";
+import type { Enforcer } from "./enforcer.js";
+import { Changed, Denied } from "./errors.js";
+import type { EventLog } from "./events.js";
+import { Exchange, type OwnExchange } from "./exchange.js";
+import { OutcomeKey } from "./keys.js";
+import type { WaitLimiter } from "./limiter.js";
+import type { UseJournal } from "./state.js";
+
+/** Nobody has decided yet, as far as is known here. Ask again later. */
+export class StillWaiting {
+	readonly requestId: string;
+
+	constructor(requestId: string) {
+		this.requestId = requestId;
+	}
+}
+
+export interface OutcomeOptions {
+	/** How long to wait for a decision, such as `"25s"`. `"0s"`: only look. */
+	wait: Duration;
+	/** Ends the wait. The request goes on. */
+	signal?: AbortSignal;
+}
+
+/** @internal */
+export interface PendingParts {
+	enforcer: Enforcer;
+	journal: UseJournal;
+	limiter: WaitLimiter;
+	log: EventLog;
+}
+
+/**
+ * The members of a record, in plain.
+ * @internal
+ */
+export interface PendingRecord {
+	tenantId: string;
+	enforcerId: string;
+	/** Canonical, with everything that the person is shown. */
+	artifact: string;
+	outcomeKey: string;
+}
+
+export class Pending {
+	readonly requestId: string;
+	readonly #record: PendingRecord;
+	readonly #parts: PendingParts;
+
+	/** @internal */
+	constructor(record: PendingRecord, parts: PendingParts) {
+		this.#record = record;
+		this.#parts = parts;
+		this.requestId = requestIdOf(record);
+	}
+
+	/**
+	 * The record, to be kept and given to `client.pending` later. It has the arguments in plain:
+	 * protect it as you protect them. Edits are detected.
+	 */
+	toJson(): string {
+		return spellPending(this.#record);
+	}
+
+	/** The decision as it is now, or after waiting for it. A denial is returned, not thrown. */
+	async outcome(
+		options: OutcomeOptions,
+	): Promise<Approved | Denied | StillWaiting> {
+		const wait = readWait(options.wait);
+		const { enforcer, journal, limiter, log } = this.#parts;
+		let exchange: Exchange | undefined;
+		try {
+			exchange = await openPending(this.#record, enforcer);
+			const opened = exchange;
+			const until = Deadline.after(enforcer.clock, wait);
+			const expiry = Deadline.at(enforcer.clock, opened.expiresAt());
+			const accepted = await limiter.run(
+				() => opened.wait(expiry, until, options.signal),
+				// A look has its turn too, if it is soon.
+				Deadline.after(enforcer.clock, Math.max(wait, 1000)),
+				options.signal,
+				() => null,
+			);
+			if (accepted === null) return new StillWaiting(this.requestId);
+			const { enforcerId, tenantId } = enforcer;
+			const approved = new Approved({
+				exchange: opened,
+				accepted,
+				journal,
+				enforcerId,
+				tenantId,
+			});
+			log.ended(approved, opened);
+			return approved;
+		} catch (error) {
+			if (!(error instanceof Denied)) throw error;
+			log.ended(error, exchange);
+			return error;
+		}
+	}
+
+	/** Takes the request back. It does not matter if it has ended meanwhile. */
+	async withdraw(reason = "withdrawn by the agent's program"): Promise<void> {
+		const { enforcer } = this.#parts;
+		const exchange = await openPending(this.#record, enforcer);
+		await exchange.withdraw(reason);
+	}
+
+	/** Without the record, which is secret: see `toJson`. */
+	toJSON(): object {
+		return { requestId: this.requestId };
+	}
+
+	[inspect.custom](): string {
+		return `Pending ${inspect(this.toJSON())}`;
+	}
+}
+
+/** @internal */
+export function spellPending(record: PendingRecord): string {
+	return JSON.stringify({ v: 1, ...record });
+}
+
+/** @internal */
+export function parsePending(record: string | object): PendingRecord {
+	const text = typeof record === "string" ? record : JSON.stringify(record);
+	try {
+		const reader = new Reader("answer", parse("answer", text));
+		reader.version();
+		const read = {
+			tenantId: reader.id("tenantId"),
+			enforcerId: reader.id("enforcerId"),
+			artifact: reader.string("artifact"),
+			outcomeKey: reader.string("outcomeKey"),
+		};
+		reader.finish();
+		return read;
+	} catch (error) {
+		if (!(error instanceof Problem)) throw error;
+		throw damaged();
+	}
+}
+
+/** @internal */
+export function recordOf(enforcer: Enforcer, own: OwnExchange): PendingRecord {
+	return {
+		tenantId: enforcer.tenantId,
+		enforcerId: enforcer.enforcerId,
+		artifact: own.artifact.text,
+		outcomeKey: own.outcomeKey.expose(),
+	};
+}
+
+/**
+ * The request behind a record. Its artifact must have its hash. An edit that has a right hash is
+ * another request, which no decision is about.
+ * @internal
+ */
+export async function openPending(
+	record: PendingRecord,
+	enforcer: Enforcer,
+): Promise<Exchange> {
+	if (
+		record.tenantId !== enforcer.tenantId ||
+		record.enforcerId !== enforcer.enforcerId
+	)
+		throw new Changed(
+			requestIdOf(record),
+			"the stored request is another enforcer's",
+		);
+	try {
+		const artifact = await parseArtifact(utf8(record.artifact));
+		const seed = fromBase64urlOf("key", record.outcomeKey, 32);
+		return new Exchange(enforcer, {
+			artifact,
+			outcomeKey: new OutcomeKey(seed),
+		});
+	} catch (error) {
+		if (!(error instanceof Problem)) throw error;
+		throw damaged(requestIdOf(record));
+	}
+}
+
+/** As the record says: it is checked when it is opened. */
+function requestIdOf({ artifact }: PendingRecord): string {
+	try {
+		return String(JSON.parse(artifact).requestId);
+	} catch {
+		throw damaged();
+	}
+}
+
+function damaged(requestId?: string): Changed {
+	return new Changed(requestId, "the stored request is damaged");
+}

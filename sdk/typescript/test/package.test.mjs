@@ -1,0 +1,130 @@
+// The package as others install it: its files, its size, its types.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import {
+	cp,
+	mkdir,
+	readdir,
+	readFile,
+	stat,
+	writeFile,
+} from "node:fs/promises";
+import { dirname, join, resolve } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { directory } from "./support.mjs";
+
+const run = promisify(execFile);
+const here = resolve(dirname(fileURLToPath(import.meta.url)), "..");
+const tools = resolve(here, "../../target/sdk-typescript/node_modules");
+
+test("it is small, has no dependencies, and loads quickly", async () => {
+	const names = await readdir(join(here, "dist"), { recursive: true });
+	let size = 0;
+	for (const name of names) {
+		const found = await stat(join(here, "dist", name));
+		if (found.isFile()) size += found.size;
+	}
+	assert.ok(size < 300_000, `${size} bytes`);
+	const manifest = JSON.parse(
+		await readFile(join(here, "package.json"), "utf8"),
+	);
+	assert.equal(manifest.dependencies, undefined);
+	// By the time of the processor, and the best of a few: other tests run at the same time.
+	const script =
+		"const start = process.cpuUsage(); await import('@countersign/client'); const { user, system } = process.cpuUsage(start); console.log((user + system) / 1000)";
+	const times = [];
+	for (let count = 0; count < 10 && !(Math.min(...times) < 150); count += 1) {
+		const words = ["--input-type=module", "--eval", script];
+		const { stdout } = await run(process.execPath, words, { cwd: here });
+		times.push(Number(stdout));
+	}
+	assert.ok(Math.min(...times) < 150, `${times} ms`);
+});
+
+test("no source file has more than 400 lines", async () => {
+	for (const folder of ["src", "src/testing", "test"])
+		for (const name of await readdir(join(here, folder))) {
+			if (!/\.(ts|mjs)$/.test(name)) continue;
+			const text = await readFile(join(here, folder, name), "utf8");
+			assert.ok(text.split("\n").length <= 401, `${folder}/${name}`);
+		}
+});
+
+const PROGRAM = `
+import { Action, Approved, Client, Denied, StillWaiting } from "@countersign/client";
+import { FakeApprover } from "@countersign/client/testing";
+
+interface Transfer { iban: string; amount: number }
+
+export async function check(client: Client, signal: AbortSignal): Promise<string> {
+	const transfer = client.approvalRequired(
+		"transfer",
+		{ timeout: "10m", show: ["amount", "iban"] },
+		async ({ iban, amount }: Transfer) => \`\${amount} to \${iban}\`,
+	);
+	const text: string = await transfer({ iban: "DE02", amount: 500 }, { signal });
+	const approval = await client.ask({
+		type: "plan.review",
+		payload: { kind: "plan", text },
+		actions: [Action.approve("staging", "To staging")],
+		signal,
+	});
+	const pending = await client.submit({ call: { name: "x", args: {} }, timeout: "24h", key: "k" });
+	const outcome = await client.pending(pending.toJson()).outcome({ wait: "0s" });
+	if (outcome instanceof StillWaiting) return outcome.requestId;
+	if (outcome instanceof Denied) return outcome.forModel();
+	const approved: Approved = outcome;
+	return approved.use({ name: "x", args: {} }, () => approval.approver);
+}
+
+export async function wrong(client: Client): Promise<void> {
+	// @ts-expect-error there is no way to wait for ever
+	await client.ask({ type: "plan.review", payload: {}, timeout: "none" });
+	// @ts-expect-error a type of the protocol
+	await client.ask({ type: "other", payload: {} });
+	// @ts-expect-error the state is not optional
+	await Client.fromProfileText("", {});
+	const transfer = client.approvalRequired("transfer", {}, ({ iban }: Transfer) => iban);
+	// @ts-expect-error the arguments have types
+	await transfer({ iban: 1 });
+	const approver = await FakeApprover.create();
+	approver.when({ tool: "transfer" }).reject("not on Friday");
+	approver.gateway.down();
+}
+`;
+
+test("types for a strict program, without the page's", async (t) => {
+	const place = await directory(t);
+	const installed = join(place, "node_modules/@countersign/client");
+	await mkdir(installed, { recursive: true });
+	await cp(join(here, "dist"), join(installed, "dist"), { recursive: true });
+	await cp(join(here, "package.json"), join(installed, "package.json"));
+	await writeFile(join(place, "program.mts"), PROGRAM);
+	const options = {
+		compilerOptions: {
+			strict: true,
+			noEmit: true,
+			skipLibCheck: false,
+			exactOptionalPropertyTypes: true,
+			target: "es2022",
+			lib: ["es2022"],
+			module: "nodenext",
+			types: ["node"],
+			typeRoots: [join(tools, "@types")],
+		},
+		files: ["program.mts"],
+	};
+	await writeFile(join(place, "tsconfig.json"), JSON.stringify(options));
+	const compiler = join(tools, "typescript/bin/tsc");
+	await run(process.execPath, [compiler, "--project", place]).catch((error) =>
+		assert.fail(error.stdout),
+	);
+	const inside = await readdir(join(here, "dist/core"));
+	assert.deepEqual(
+		inside.filter((name) => name.endsWith(".d.ts")),
+		[],
+	);
+});
