@@ -54,32 +54,20 @@ test-page: ## Run the tests of the approvers' page, in Node.js.
 	node --import ./web/tests/node18.mjs --test web/tests/*.test.mjs
 
 .PHONY: test-sdk-fast
-test-sdk-fast: ## Run the tests of the client libraries that need no gateway; ARGS="-k a_name" and the like are passed on.
-	scripts/sdk-python fast $(ARGS)
+test-sdk-fast: ## Run the tests of the client libraries that need no gateway.
+	scripts/sdk-python fast
+	scripts/sdk-typescript fast
 
 .PHONY: test-sdk
 test-sdk: postgres ## Check the client libraries and run all of their tests, against a real gateway too.
 	$(CARGO) build --locked
-	scripts/sdk-python all $(ARGS)
+	scripts/sdk-python all
+	scripts/sdk-typescript all
 
 .PHONY: test-run
 test-run: test-programs ## Run the Rust tests; ARGS="a_name -- --nocapture" and the like are passed on.
 	scripts/with-postgres sh -c 'export TEST_DATABASE_URL="$$DATABASE_URL"; unset DATABASE_URL; exec "$$@"' sh \
 		$(if $(ARGS),$(CARGO) test --locked $(ARGS),scripts/run-tests)
-
-.PHONY: test-sdk-fast test-sdk
-test-sdk-fast: ## Run the tests of the client libraries that need no gateway.
-test-sdk: ## Run the tests of the client libraries, with a gateway too; COUNTERSIGN_PROGRAM names a program that is built already.
-
-.PHONY: test-sdk-typescript-fast test-sdk-typescript
-test-sdk-fast: test-sdk-typescript-fast
-test-sdk-typescript-fast:
-	scripts/sdk-typescript fast
-
-test-sdk: test-sdk-typescript
-test-sdk-typescript: $(if $(COUNTERSIGN_PROGRAM),,postgres)
-	$(if $(COUNTERSIGN_PROGRAM),,$(CARGO) build --locked)
-	scripts/sdk-typescript all
 
 .PHONY: check
 check: check-programs check-fmt check-clippy check-doc check-sqlx check-page check-deny ## Check everything but the tests: format, lints, documentation, .sqlx, types of the page, dependencies.

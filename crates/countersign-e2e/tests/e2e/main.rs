@@ -15,6 +15,7 @@
 )]
 
 mod bundles;
+mod client_vectors;
 mod control;
 mod decisions;
 mod devices;
