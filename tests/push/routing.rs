@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use super::{enforcer_socket, scene};
-use crate::support::exchanges::decided;
-use crate::support::until;
+use crate::support::exchanges::{DAY, decided, pending};
+use crate::support::{compact, until};
 
 /// Damage that no client can do.
 #[tokio::test(flavor = "multi_thread")]
@@ -150,4 +150,28 @@ async fn a_channel_whose_closing_was_lost_does_not_starve_the_others() {
             .await,
         1
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_does_not_overtake_an_earlier_message_of_its_exchange() {
+    let (cluster, enforcer, approver) = scene(1).await;
+    let mut socket = enforcer_socket(&cluster, 0, &enforcer).await;
+    let warm = decided(&enforcer, &approver).await;
+    let delivered = socket.expect_type("decision.deliver").await;
+    assert_eq!(delivered["requestId"], warm.as_str());
+    let request = pending(&enforcer, DAY).await;
+    // As written by a node whose hint was lost.
+    let refresh = format!(
+        "insert into messages (tenant_id, recipient_kind, recipient, message_id, kind, request_id, seq, sender, created_at)
+         select tenant_id, 'enforcer', enforcer_id, gen_random_uuid(), 'refresh.request', request_id, seq + 1, '{}',
+                clock_timestamp()
+           from exchanges where request_id = '{request}';
+         update exchanges set seq = seq + 1 where request_id = '{request}'",
+        approver.id
+    );
+    cluster.database.run(&refresh).await;
+    let decision = approver.decide(&request, compact("reject")).await;
+    decision.expect(200);
+    assert_eq!(socket.expect().await["msgType"], "refresh.request");
+    assert_eq!(socket.expect().await["msgType"], "decision.deliver");
 }

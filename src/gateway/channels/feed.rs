@@ -23,6 +23,9 @@ use crate::store::channels::claim_named::{NamedClaim, NamedRow};
 use crate::store::channels::enforcer_messages::ClaimedMessage;
 use crate::wake::{WakeCause, WakeKey, WakeNews};
 
+/// Fewer than of a page that is weighed: decisions may be large.
+const NAMED_PER_PAGE: usize = 4;
+
 pub struct MessageFeed {
     source: FeedSource,
     channel: Channel,
@@ -164,14 +167,22 @@ impl MessageFeed {
                         () = sleep_until(scan.next_due()) => scan.take_due(),
                     }
                 }
-                FeedSource::Enforcer { look, named, .. } => {
+                FeedSource::Enforcer {
+                    look,
+                    named,
+                    take_over,
+                    ..
+                } => {
                     if *look || !named.is_empty() {
                         return;
                     }
                     *woken = waiter.woken().await;
                     match waiter.news() {
-                        WakeNews::Everything => *look = true,
-                        WakeNews::Messages(messages) => named.extend(messages),
+                        WakeNews::Messages(messages) if take_over.is_none() => {
+                            named.extend(messages);
+                        }
+                        // What it takes over was created before.
+                        _ => *look = true,
                     }
                 }
             }
@@ -198,7 +209,7 @@ impl MessageFeed {
             } => {
                 let opened_at = self.channel.opened_at;
                 if !*look {
-                    let count = named.len().min(PER_PAGE);
+                    let count = named.len().min(NAMED_PER_PAGE);
                     let messages = named.drain(..count).map(|message| NamedRow {
                         tenant: tenant.clone(),
                         enforcer: enforcer.clone(),

@@ -31,7 +31,7 @@ pub enum NamedClaim {
     /// Another channel takes it, or has taken it, or it was acknowledged.
     #[default]
     Elsewhere,
-    /// It is for this channel, but another transaction has locked it.
+    /// It is for this channel, but another transaction has locked it, or another message goes first.
     Busy,
 }
 
@@ -51,12 +51,12 @@ impl BatchStatement for ClaimNamed {
     }
 
     fn conflict_keys(row: &NamedRow) -> Vec<String> {
-        vec![row.message.0.to_string()]
+        vec![format!("{}\n{}", row.channel, row.message.0)]
     }
 
     fn bytes(_: &NamedRow) -> usize {
         // Few decisions are larger: this bounds a batch of those that are.
-        16 << 10
+        32 << 10
     }
 
     async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
@@ -88,6 +88,13 @@ impl BatchStatement for ClaimNamed {
                              and i.message_id = m.message_id
                  where m.offered_at is null and coalesce(m.acked_at, 'infinity') = 'infinity'
                    and m.kind = 'decision.deliver'
+                   -- An earlier message of the exchange goes first: the claim of what is due sends both in order. The limit
+                   -- keeps the planner from hashing the whole table.
+                   and (select true from messages o
+                         where o.tenant_id = m.tenant_id and o.request_id = m.request_id
+                           and o.recipient_kind = 'enforcer' and o.seq < m.seq and o.offered_at is null
+                           and coalesce(o.acked_at, 'infinity') = 'infinity'
+                         limit 1) is null
                    for no key update of m skip locked
             ),
             claimed as (
