@@ -113,6 +113,7 @@ class Enforcer:
             delivered = None
             while delivered is None:
                 delivered = await exchange.wait(deadline.left())
+            await self._take_once(request)
             await exchange.acknowledge(delivered.message_id, delivered.digest)
         except Denied:
             raise
@@ -166,11 +167,14 @@ class Enforcer:
             # A device that was revoked since does not count any more.
             await exchange.judge_again(delivered)
             _check_end(delivered.approval, exchange.deadline)
-            # Nothing but True: a journal that forgets to return something has not taken it.
-            if (await self._journal.take(request.id)) is not True:
-                raise AlreadyUsed(request.id)
+            await self._take_once(request)
             await exchange.acknowledge(delivered.message_id, delivered.digest)
             _check_end(delivered.approval, exchange.deadline)
+
+    async def _take_once(self, request: PreparedRequest) -> None:
+        # Nothing but True: a journal that forgets to return something has not taken it.
+        if (await self._journal.take(request.id)) is not True:
+            raise AlreadyUsed(request.id)
 
     async def withdraw(self, request: PreparedRequest, reason: str) -> None:
         gateway = self._resources().gateway

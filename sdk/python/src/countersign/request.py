@@ -79,7 +79,9 @@ class PreparedRequest:
         return subject.text() == comparable(self.artifact.artifact_type, self.artifact.payload)
 
     def to_json(self) -> str:
-        """Needs confidentiality, not integrity: decisions sign the hash of the artifact."""
+        """Needs confidentiality. The artifact is bound by its hash, which decisions sign, and the
+        record to its submission by the outcome's key, which the artifact names.
+        """
         members: JsonObject = {
             "v": 1,
             "tenantId": self.tenant,
@@ -112,6 +114,9 @@ class PreparedRequest:
             raise Changed(f"the stored request is damaged: {error}") from error
         if (members["enforcerId"], members["tenantId"]) != (enforcer_id, tenant):
             raise Changed("the stored request is another enforcer's")
+        # Only who submitted the request has the key: an artifact from elsewhere does not suffice.
+        if request.artifact.outcome_key != request.outcome_key.public:
+            raise Changed("the stored request is not one that was submitted with this key")
         return request
 
 

@@ -1,0 +1,67 @@
+"""What somebody could try who has the gateway, old files or the agent's own objects."""
+
+import asyncio
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from entries import ENTRIES, Effects, Entry, until
+
+from countersign import AlreadyUsed, Approved, Call, Changed, Denied
+from countersign.e2e.encoding import encode
+from countersign.testing import FakeApprover
+
+CALL = Call("transfer", {"iban": "DE02", "amount": 500})
+
+
+def causes(outcomes: list[Any]) -> list[str]:
+    """What the enforcer signed; an allowed call has an empty cause."""
+    payloads = (json.loads(each["outcome"])["payload"] for each in outcomes)
+    return [json.loads(base64.b64decode(text))["predicate"]["cause"] for text in payloads]
+
+
+def test_a_record_made_of_a_used_approval_does_not_open() -> None:
+    async def main() -> None:
+        with FakeApprover() as approver:
+            approver.when().approve()
+            approval = await approver.client.ask(CALL)
+            pending = await approver.client.submit(CALL, timeout="1h")
+            members = json.loads(pending.to_json())
+            members["artifact"] = approval.record().artifact
+            with pytest.raises(Changed):
+                approver.client.pending(json.dumps(members))
+            members["outcomeKey"] = encode(bytes(range(32)))
+            with pytest.raises(Changed):
+                approver.client.pending(json.dumps(members))
+
+    asyncio.run(main())
+
+
+class CountingJournal:
+    def __init__(self, answer: bool = True) -> None:
+        self.answer = answer
+        self.taken: list[str] = []
+
+    async def take(self, request_id: str) -> bool:
+        self.taken.append(request_id)
+        return self.answer and self.taken.count(request_id) == 1
+
+
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES.keys())
+def test_every_way_takes_the_journal_before_it_runs(entry: Entry) -> None:
+    async def main() -> None:
+        effects = Effects()
+        journal = CountingJournal()
+        with FakeApprover(journal=journal) as approver:
+            approver.when().approve()
+            await entry(approver.client, 7, "20s", effects)
+            assert journal.taken == [approver.asked[0].request_id]
+            journal.answer = False
+            with pytest.raises(AlreadyUsed):
+                await entry(approver.client, 7, "20s", effects)
+            assert effects.paid == [7]
+            assert approver.asked[1].outcomes == []
+
+    asyncio.run(main())
