@@ -4,12 +4,13 @@ import asyncio
 import base64
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from entries import ENTRIES, Effects, Entry, until
 
-from countersign import AlreadyUsed, Approved, Call, Changed, Denied
+from countersign import AlreadyUsed, Approved, Call, Changed, Denied, Rejected
 from countersign.e2e.encoding import encode
 from countersign.testing import FakeApprover
 
@@ -63,5 +64,35 @@ def test_every_way_takes_the_journal_before_it_runs(entry: Entry) -> None:
                 await entry(approver.client, 7, "20s", effects)
             assert effects.paid == [7]
             assert approver.asked[1].outcomes == []
+
+    asyncio.run(main())
+
+
+def paired_anew(approver: FakeApprover, token: str, **changes: Any) -> None:
+    """Changes the profile of the approver's client, as another pairing does."""
+    directory = approver.client._enforcer._directory
+    profile = directory._load_profile()
+    records = tuple(replace(it, routing_token=token, **changes) for it in profile.approvers)
+    other = replace(profile, approvers=records)
+    directory._load_profile = lambda: other
+
+
+def test_revocations_outlive_the_pairing() -> None:
+    async def main() -> None:
+        with FakeApprover() as approver:
+            approver.when().reject()
+            device = approver.add_device("laptop")
+            approver.revoke_device(device)
+            with pytest.raises(Rejected):
+                await approver.client.ask(CALL)
+            # The gateway forgets the revocation, and the approver is paired once more.
+            approver.gateway.statements.pop()
+            paired_anew(approver, "new")
+            for _ in range(2):
+                with pytest.raises(Rejected):
+                    await approver.client.ask(CALL)
+                (record,) = approver.client._enforcer._directory.records()
+                assert device.id in record.revoked
+            assert device.id in (approver.state.load("trust.json") or "")
 
     asyncio.run(main())

@@ -125,8 +125,7 @@ class DeviceDirectory:
             kept = {record.id: record for record in self._learned()}
             for record in followed:
                 known = kept.get(record.id)
-                is_same = known is not None and known.routing_token == record.routing_token
-                kept[record.id] = record.merged(known) if known and is_same else record
+                kept[record.id] = record if known is None else record.merged(known)
             members = {"v": 1, "approvers": [asdict(record) for record in kept.values()]}
             self._state.store(TRUST_FILE, json.dumps(members, indent=1))
 
