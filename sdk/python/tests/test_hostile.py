@@ -96,3 +96,72 @@ def test_revocations_outlive_the_pairing() -> None:
             assert device.id in (approver.state.load("trust.json") or "")
 
     asyncio.run(main())
+
+
+def test_arguments_that_change_while_an_approval_is_taken() -> None:
+    async def main() -> None:
+        amounts = [1]
+        call = Call("pay", {"amounts": amounts})
+
+        class ChangingJournal(CountingJournal):
+            async def take(self, request_id: str) -> bool:
+                amounts[0] = 99
+                return await super().take(request_id)
+
+        with FakeApprover(journal=ChangingJournal()) as approver:
+            approver.when().approve()
+            pending = await approver.client.submit(call, timeout="1h")
+            outcome = await pending.outcome()
+            assert isinstance(outcome, Approved)
+            with pytest.raises(Changed):
+                async with outcome.use(call):
+                    raise AssertionError("it ran")
+            assert causes(approver.asked[0].outcomes) == ["changed"]
+
+    asyncio.run(main())
+
+
+def change_at_acknowledgement(approver: FakeApprover, change: Callable[[], None]) -> None:
+    acknowledged = approver.gateway._acknowledged
+
+    def changing(envelope: Any) -> Any:
+        change()
+        return acknowledged(envelope)
+
+    approver.gateway._acknowledged = changing  # type: ignore[method-assign]
+
+
+def test_arguments_that_change_while_it_is_acknowledged() -> None:
+    async def main() -> None:
+        amounts = [1]
+        call = Call("pay", {"amounts": amounts})
+        with FakeApprover() as approver:
+            approver.when().approve()
+            pending = await approver.client.submit(call, timeout="1h")
+            outcome = await pending.outcome()
+            assert isinstance(outcome, Approved)
+            change_at_acknowledgement(approver, lambda: amounts.append(99))
+            with pytest.raises(Changed):
+                async with outcome.use(call):
+                    raise AssertionError("it ran")
+
+    asyncio.run(main())
+
+
+def test_arguments_come_from_the_signed_text() -> None:
+    async def main() -> None:
+        amounts = [1]
+        call = Call("pay", {"amounts": amounts})
+        with FakeApprover() as approver:
+            approver.when().approve()
+            pending = await approver.client.submit(call, timeout="1h")
+            outcome = await pending.outcome()
+            assert isinstance(outcome, Approved)
+            async with outcome.use(call) as approval:
+                amounts[0] = 99
+                assert approval.arguments == {"amounts": [1]}
+            content = {"kind": "command", "argv": ["ls"]}
+            asked = await approver.client.ask(type="command.review", payload=content)
+            assert asked.arguments == content
+
+    asyncio.run(main())

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass, field
 
+from .call import tool_of
 from .e2e.accept import VerifiedDecision
 from .e2e.artifact import PlainArtifact
 from .e2e.record import DecisionRecord
+from .e2e.strict_json import JsonObject
 from .e2e.text import visible
 
 
@@ -58,6 +60,16 @@ class Approval:
             expires_at=min(verified.expires_at, artifact.expires_at),
             _record=record,
         )
+
+    @property
+    def arguments(self) -> JsonObject:
+        """The arguments of the call, or the content, from the text that was signed.
+
+        A new copy each time: it does not change with the objects that the call was made of.
+        """
+        payload = PlainArtifact.parse(self._record.artifact).payload
+        found = payload.get("input") if tool_of(payload) is not None else None
+        return found if isinstance(found, dict) else payload
 
     def record(self) -> DecisionRecord:
         """The decision as a file that `countersign verify` checks. It has the artifact in plain."""

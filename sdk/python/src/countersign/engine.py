@@ -161,15 +161,16 @@ class Enforcer:
         async with _denying(request.tool):
             gateway = self._resources().gateway
             exchange = self._exchange(request, gateway, request.deadline())
-            if not request.is_about(Subject.of(asked)):
-                await exchange.acknowledge(delivered.message_id, delivered.digest, CHANGED)
-                raise Changed(request_id=request.id)
+            await _check_before_running(exchange, delivered, lambda: request.check(asked))
             # A device that was revoked since does not count any more.
             await exchange.judge_again(delivered)
             _check_end(delivered.approval, exchange.deadline)
             await self._take_once(request)
+            await _check_before_running(exchange, delivered, lambda: request.check(asked))
             await exchange.acknowledge(delivered.message_id, delivered.digest)
             _check_end(delivered.approval, exchange.deadline)
+            # Once more: the caller's objects could change during each of these steps.
+            request.check(asked)
 
     async def _take_once(self, request: PreparedRequest) -> None:
         # Nothing but True: a journal that forgets to return something has not taken it.
@@ -252,6 +253,17 @@ class Enforcer:
         if stored is None:
             raise ProfileError("the stored submission has disappeared")
         return stored
+
+
+async def _check_before_running(
+    exchange: Exchange, delivered: DeliveredDecision, check: Callable[[], None]
+) -> None:
+    """Tells the approver if the call is not the one that was approved."""
+    try:
+        check()
+    except Changed:
+        await exchange.acknowledge(delivered.message_id, delivered.digest, CHANGED)
+        raise
 
 
 def _key_name(key: str) -> str:

@@ -39,7 +39,8 @@ class Approved:
         """Goes around the execution of exactly the call that was approved.
 
         Before the body runs, the call is compared, the decision judged again, and the approval
-        taken in the journal. A process that dies afterwards has used it.
+        taken in the journal. A process that dies afterwards has used it. Run with `arguments` of
+        what this yields: other tasks cannot change them.
         """
         await self._enforcer.take(self._request, self._delivered, asked)
         yield self.approval

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .call import Action, Subject, comparable, to_json, tool_of
+from .call import Action, Call, Content, Subject, comparable, to_json, tool_of
 from .devices import AskedDevices
 from .durations import Deadline, wall_now
 from .e2e.accept import OwnRequest
@@ -77,6 +77,11 @@ class PreparedRequest:
 
     def is_about(self, subject: Subject) -> bool:
         return subject.text() == comparable(self.artifact.artifact_type, self.artifact.payload)
+
+    def check(self, asked: Call | Content) -> None:
+        """Whether a call is still the one that was approved."""
+        if not self.is_about(Subject.of(asked)):
+            raise Changed(request_id=self.id)
 
     def to_json(self) -> str:
         """Needs confidentiality. The artifact is bound by its hash, which decisions sign, and the

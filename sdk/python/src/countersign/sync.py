@@ -85,7 +85,10 @@ class Approved:
     def use(self, asked: Call | Content) -> Generator[Approval]:
         """Goes around the execution of exactly the call that was approved."""
         entered = self._inner.use(asked)
-        yield _BACKGROUND.run(_entered(entered.__aenter__()))
+        approval = _BACKGROUND.run(_entered(entered.__aenter__()))
+        # Again in this thread: others could change the call until here.
+        self._inner._request.check(asked)
+        yield approval
 
 
 async def _entered(work: Coroutine[object, object, T]) -> T:
