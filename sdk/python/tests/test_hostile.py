@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from entries import ENTRIES, Effects, Entry, until
 
-from countersign import AlreadyUsed, Approved, Call, Changed, Denied, Rejected
+from countersign import AlreadyUsed, Approved, Call, Changed, Denied, Rejected, Untrusted
 from countersign.e2e.encoding import encode
 from countersign.testing import FakeApprover
 
@@ -163,5 +163,51 @@ def test_arguments_come_from_the_signed_text() -> None:
             content = {"kind": "command", "argv": ["ls"]}
             asked = await approver.client.ask(type="command.review", payload=content)
             assert asked.arguments == content
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("ending", ["reject", "forge", "withdraw"])
+def test_a_denial_is_final(ending: str) -> None:
+    async def main() -> None:
+        with FakeApprover() as approver:
+            approver.when().wait()
+            pending = await approver.client.submit(CALL, timeout="1h")
+            (asked,) = approver.asked
+            if ending == "withdraw":
+                await pending.withdraw()
+            else:
+                asked.reject()
+                if ending == "forge":
+                    approver.gateway.forge()
+                assert isinstance(await pending.outcome(), Rejected | Untrusted)
+                approver.gateway.up()
+            # The gateway delivers an approval of the same request afterwards.
+            asked._exchange.state, asked._exchange.decision = "pendingApproval", None
+            asked.approve()
+            outcome = await approver.new_client().pending(pending.to_json()).outcome()
+            assert isinstance(outcome, Approved)
+            with pytest.raises(AlreadyUsed):
+                async with outcome.use(CALL):
+                    raise AssertionError("it ran")
+            assert "" not in causes(asked.outcomes)
+
+    asyncio.run(main())
+
+
+def test_a_call_that_ran_is_not_denied_afterwards() -> None:
+    async def main() -> None:
+        with FakeApprover() as approver:
+            approver.when().approve()
+            pending = await approver.client.submit(CALL, timeout="1h")
+            outcome = await pending.outcome()
+            assert isinstance(outcome, Approved)
+            async with outcome.use(CALL):
+                pass
+            (asked,) = approver.asked
+            asked._exchange.state, asked._exchange.decision = "pendingApproval", None
+            asked.reject()
+            assert isinstance(await pending.outcome(), Rejected)
+            assert causes(asked.outcomes) == [""]
 
     asyncio.run(main())

@@ -178,8 +178,11 @@ class Enforcer:
             raise AlreadyUsed(request.id)
 
     async def withdraw(self, request: PreparedRequest, reason: str) -> None:
-        gateway = self._resources().gateway
-        await self._exchange(request, gateway, request.deadline()).withdraw(reason)
+        async with _denying(request.tool):
+            gateway = self._resources().gateway
+            # Before the gateway is told: it could deliver an approval all the same.
+            await self._journal.take(request.id)
+            await self._exchange(request, gateway, request.deadline()).withdraw(reason)
 
     async def _prepare(
         self,
@@ -209,7 +212,7 @@ class Enforcer:
     def _exchange(
         self, request: PreparedRequest, gateway: GatewayClient, deadline: Deadline
     ) -> Exchange:
-        return Exchange(request, self.identity, self._directory, gateway, deadline)
+        return Exchange(request, self.identity, self._directory, gateway, deadline, self._journal)
 
     async def _withdraw_shielded(self, exchange: Exchange) -> None:
         """Withdraws even if this task is cancelled once more meanwhile."""

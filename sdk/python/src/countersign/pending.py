@@ -79,5 +79,5 @@ class Pending:
         return Approved(delivered.approval, self._enforcer, self._request, delivered)
 
     async def withdraw(self, reason: str = "no longer needed") -> None:
-        """Takes the request back."""
+        """Takes the request back. An approval that comes all the same cannot be used."""
         await self._enforcer.withdraw(self._request, reason)
