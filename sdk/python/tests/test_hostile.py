@@ -3,6 +3,7 @@
 import asyncio
 import base64
 import json
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,8 +11,21 @@ from typing import Any
 import pytest
 from entries import ENTRIES, Effects, Entry, until
 
-from countersign import AlreadyUsed, Approved, Call, Changed, Denied, Rejected, Untrusted
+from countersign import (
+    AlreadyUsed,
+    Approved,
+    Call,
+    Changed,
+    Expired,
+    Rejected,
+    Unavailable,
+    Untrusted,
+    approval_required,
+    sync,
+)
+from countersign.durations import wall_now
 from countersign.e2e.encoding import encode
+from countersign.e2e.times import SECOND, format_time
 from countersign.testing import FakeApprover
 
 CALL = Call("transfer", {"iban": "DE02", "amount": 500})
@@ -209,5 +223,67 @@ def test_a_call_that_ran_is_not_denied_afterwards() -> None:
             asked.reject()
             assert isinstance(await pending.outcome(), Rejected)
             assert causes(asked.outcomes) == [""]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("change", [{"enforcer_id": "other"}, {"tenant": "other"}])
+def test_a_profile_that_becomes_another_enforcers(change: Any) -> None:
+    async def main() -> None:
+        with FakeApprover() as approver:
+            approver.when().approve()
+            directory = approver.client._enforcer._directory
+            other = replace(directory._load_profile(), **change)
+            directory._load_profile = lambda: other
+            with pytest.raises(Unavailable, match="another enforcer"):
+                await approver.client.ask(CALL)
+            assert approver.asked == []
+
+    asyncio.run(main())
+
+
+def test_a_decision_that_ends_while_it_is_acknowledged(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def main() -> None:
+        with FakeApprover() as approver:
+            approver.when().approve()
+            soon = wall_now() + 60 * SECOND
+            approver.gateway.deliver(
+                lambda text: approver.device.signed(
+                    {**json.loads(text), "expiresAt": format_time(soon)}
+                )
+            )
+            later = (soon + SECOND) * 1_000
+            change_at_acknowledgement(
+                approver, lambda: monkeypatch.setattr(time, "time_ns", lambda: later)
+            )
+            with pytest.raises(Expired):
+                await approver.client.ask(CALL, timeout="10m")
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("is_threaded", [False, True])
+def test_a_changed_call_is_not_acknowledged_as_allowed(is_threaded: bool) -> None:
+    async def main() -> None:
+        with FakeApprover() as approver:
+            approver.when().wait()
+            amounts = [1]
+
+            @approval_required(approver.client, timeout="20s")
+            async def pay(amounts: list[int]) -> None:
+                raise AssertionError("it ran")
+
+            @sync.approval_required(sync.Client(approver.client), timeout="20s")
+            def pay_in_thread(amounts: list[int]) -> None:
+                raise AssertionError("it ran")
+
+            work = asyncio.to_thread(pay_in_thread, amounts) if is_threaded else pay(amounts)
+            running = asyncio.ensure_future(work)
+            await until(lambda: approver.asked)
+            amounts[0] = 99
+            approver.asked[0].approve()
+            with pytest.raises(Changed):
+                await running
+            assert causes(approver.asked[0].outcomes) == ["changed"]
 
     asyncio.run(main())

@@ -39,12 +39,22 @@ class AskedDevices:
 class DeviceDirectory:
     """Reads profile and state together. Both may be changed by other processes meanwhile."""
 
-    def __init__(self, load_profile: Callable[[], Profile], state: State) -> None:
+    def __init__(
+        self, load_profile: Callable[[], Profile], state: State, enforcer_id: str, tenant: str
+    ) -> None:
         self._load_profile = load_profile
         self._state = state
+        self._owner = (enforcer_id, tenant)
+
+    def _profile(self) -> Profile:
+        """The profile as it is now. Approvers of another enforcer do not decide for this one."""
+        profile = self._load_profile()
+        if (profile.enforcer_id, profile.tenant) != self._owner:
+            raise ProfileError("the profile is another enforcer's now; start the program again")
+        return profile
 
     def records(self) -> list[ApproverRecord]:
-        profile = self._load_profile()
+        profile = self._profile()
         learned = {record.id: record for record in self._learned()}
         return [
             record.merged(learned[record.id]) if record.id in learned else record
@@ -55,7 +65,7 @@ class DeviceDirectory:
         self, asked: Sequence[str], gateway: GatewayClient, deadline: Deadline, *, again: bool
     ) -> AskedDevices:
         """Reads the statements if the copy is old, or if `again`."""
-        tenant = self._load_profile().tenant
+        tenant = self._profile().tenant
         records = [record for record in self.records() if record.id in asked]
         followed: list[ApproverRecord] = []
         unknown: set[str] = set()

@@ -60,7 +60,9 @@ class Enforcer:
         )
         # Refuses a wrong address now, not at the first call.
         self._location.nodes()
-        self._directory = DeviceDirectory(load_profile, state)
+        self._directory = DeviceDirectory(
+            load_profile, state, profile.enforcer_id, profile.tenant
+        )
         self._directory.records()
         self._state = state
         self._journal = journal or StateJournal(state)
@@ -91,12 +93,19 @@ class Enforcer:
         if resources is not None:
             await resources.gateway.close()
 
-    async def ask(self, subject: Subject, options: RequestOptions, timeout: float) -> Approval:
+    async def ask(
+        self,
+        subject: Subject,
+        options: RequestOptions,
+        timeout: float,
+        check: Callable[[], None] = lambda: None,
+    ) -> Approval:
+        """`check` raises `Changed` if the call is not the one any more that was asked about."""
         deadline = Deadline.after(timeout)
         async with _denying(subject.tool):
             resources = self._resources()
             async with _permit(resources.waits, deadline):
-                return await self._ask(subject, options, deadline, resources.gateway)
+                return await self._ask(subject, options, deadline, resources.gateway, check)
 
     async def _ask(
         self,
@@ -104,6 +113,7 @@ class Enforcer:
         options: RequestOptions,
         deadline: Deadline,
         gateway: GatewayClient,
+        check: Callable[[], None],
     ) -> Approval:
         request, submission = await self._prepare(subject, options, deadline, gateway)
         exchange = self._exchange(request, gateway, deadline)
@@ -114,14 +124,14 @@ class Enforcer:
             while delivered is None:
                 delivered = await exchange.wait(deadline.left())
             await self._take_once(request)
+            await _check_before_running(exchange, delivered, check)
             await exchange.acknowledge(delivered.message_id, delivered.digest)
         except Denied:
             raise
         except BaseException:
             await self._withdraw_shielded(exchange)
             raise
-        if deadline.left() == 0:
-            raise TimedOut(request.id)
+        _check_end(delivered.approval, deadline)
         _log("decided", request, delivered.approval.approver)
         return delivered.approval
 

@@ -247,8 +247,10 @@ def approval_required(
         def gated(*args: P.args, **kwargs: P.kwargs) -> R:
             if gate.must_ask(args, kwargs):
                 subject = gate.subject(args, kwargs)
-                _BACKGROUND.run(client._inner.ask_about(subject, gate.options(), gate.timeout))
-                gate.check_unchanged(subject, args, kwargs)
+                check = functools.partial(gate.check_unchanged, subject, args, kwargs)
+                asking = client._inner.ask_about(subject, gate.options(), gate.timeout, check)
+                _BACKGROUND.run(asking)
+                check()
             return function(*args, **kwargs)
 
         return gated

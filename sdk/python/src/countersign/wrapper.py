@@ -132,11 +132,13 @@ def approval_required(
         async def gated(*args: P.args, **kwargs: P.kwargs) -> R:
             if gate.must_ask(args, kwargs):
                 subject = gate.subject(args, kwargs)
-                await client.ask_about(subject, gate.options(), gate.timeout)
+                check = functools.partial(gate.check_unchanged, subject, args, kwargs)
+                await client.ask_about(subject, gate.options(), gate.timeout, check)
                 task = asyncio.current_task()
                 if task is not None and task.cancelling():
                     raise asyncio.CancelledError
-                gate.check_unchanged(subject, args, kwargs)
+                # Again: they could change while the approver was told.
+                check()
             return await function(*args, **kwargs)
 
         return gated
