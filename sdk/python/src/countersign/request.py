@@ -76,7 +76,8 @@ class PreparedRequest:
         return Deadline.at(self.artifact.expires_at)
 
     def is_about(self, subject: Subject) -> bool:
-        return subject.text() == comparable(self.artifact.artifact_type, self.artifact.payload)
+        own, is_call = self.artifact, subject.tool is not None
+        return subject.text() == comparable(own.artifact_type, own.payload, is_call=is_call)
 
     def check(self, asked: Call | Content) -> None:
         """Whether a call is still the one that was approved."""
