@@ -133,7 +133,11 @@ class DeviceDirectory:
             return
         with self._state.exclusively():
             kept = {record.id: record for record in self._learned()}
+            # Read under the lock: the approver may have been paired anew since it was asked.
+            tokens = {record.id: record.routing_token for record in self._profile().approvers}
             for record in followed:
+                if tokens.get(record.id) != record.routing_token:
+                    continue
                 known = kept.get(record.id)
                 kept[record.id] = record if known is None else record.merged(known)
             members = {"v": 1, "approvers": [asdict(record) for record in kept.values()]}

@@ -141,11 +141,11 @@ class Enforcer:
         deadline = Deadline.after(timeout)
         async with _denying(subject.tool):
             gateway = self._resources().gateway
-            stored = None if key is None else await self._stored(key, subject)
+            stored = None if key is None else await self._stored(key, subject, options)
             if stored is None:
                 stored = await self._prepare(subject, options, deadline, gateway)
                 if key is not None:
-                    stored = await self._keep(key, subject, *stored)
+                    stored = await self._keep(key, subject, options, *stored)
             request, submission = stored
             exchange = self._exchange(request, gateway, request.deadline())
             await exchange.submit(submission)
@@ -232,7 +232,7 @@ class Enforcer:
         await asyncio.shield(task)
 
     async def _stored(
-        self, key: str, subject: Subject
+        self, key: str, subject: Subject, options: RequestOptions
     ) -> tuple[PreparedRequest, Submission] | None:
         name = _key_name(key)
         text = await asyncio.to_thread(self._state.load, name)
@@ -244,12 +244,22 @@ class Enforcer:
         identity = self.identity
         request = PreparedRequest.parse(reader.text("request"), identity.id, identity.tenant)
         reader.finish()
-        if not request.is_about(subject):
+        if not request.is_about(subject) or not self._is_asked_so(request, options):
             raise KeyReused
         return request, submission
 
+    def _is_asked_so(self, request: PreparedRequest, options: RequestOptions) -> bool:
+        """Whether the same people were asked, with the same choices, about the same place."""
+        asked = {it.id for it in self._directory.records() if options.approver in (None, it.id)}
+        return set(request.asked) == asked and request.has_options(options)
+
     async def _keep(
-        self, key: str, subject: Subject, request: PreparedRequest, submission: Submission
+        self,
+        key: str,
+        subject: Subject,
+        options: RequestOptions,
+        request: PreparedRequest,
+        submission: Submission,
     ) -> tuple[PreparedRequest, Submission]:
         """Keeps a submission before it is sent. If another process was faster, returns its own."""
         members = {
@@ -262,7 +272,7 @@ class Enforcer:
         is_first = await asyncio.to_thread(self._state.create, _key_name(key), text)
         if is_first:
             return request, submission
-        stored = await self._stored(key, subject)
+        stored = await self._stored(key, subject, options)
         if stored is None:
             raise ProfileError("the stored submission has disappeared")
         return stored

@@ -5,7 +5,7 @@ from .e2e.text import visible
 
 # Of requests, as the gateway names them.
 _STATES = frozenset(
-    {"pendingApproval", "decided", "delivered", "withdrawn", "cancelled", "canceled", "expired"}
+    {"pendingApproval", "decided", "delivered", "withdrawn", "cancelled", "expired"}
 )
 
 
@@ -188,7 +188,7 @@ class NotAskable(Denied):
 
 
 class KeyReused(Denied):
-    """The key of a submission was used before, for another call."""
+    """The key of a submission was used before, for another call or with other options."""
 
     cause = "key_reused"
 

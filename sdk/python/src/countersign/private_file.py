@@ -78,28 +78,72 @@ def _sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-@contextmanager
-def locked(path: Path) -> Generator[None]:
-    """Holds a lock that every language can take: a file that is there meanwhile.
+class FileLock:
+    """A lock that every language can take: a file that is there meanwhile.
 
-    One that a killed process left is removed after ten seconds.
+    One that a killed process left is removed after ten seconds. A holder that was suspended for
+    longer has lost it, so it asks `is_held` before it stores anything.
     """
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path = path
+        # While it is open, no other file can have its number.
+        self._descriptor = descriptor
+
+    def is_held(self) -> bool:
+        return _identity(self._path) == _identity(self._descriptor)
+
+    def release(self) -> None:
+        try:
+            if self.is_held():
+                self._path.unlink(missing_ok=True)
+        finally:
+            os.close(self._descriptor)
+
+
+@contextmanager
+def locked(path: Path) -> Generator[FileLock]:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     until = time.monotonic() + 2 * _LOCK_TIMEOUT
     while True:
         try:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            lock = FileLock(path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             break
         except FileExistsError:
             if time.monotonic() > until:
                 raise FileProblem(f"{path} is locked by another process") from None
-        try:
-            if abs(time.time() - path.stat().st_mtime) > _LOCK_TIMEOUT:
-                path.unlink(missing_ok=True)
-        except FileNotFoundError:
-            continue
+        remove_stale_lock(path)
         time.sleep(_LOCK_INTERVAL)
     try:
-        yield
+        yield lock
     finally:
-        path.unlink(missing_ok=True)
+        lock.release()
+
+
+def remove_stale_lock(path: Path) -> None:
+    """Removes a lock that is too old, and never one that another process has taken since."""
+    try:
+        found = path.stat()
+        if abs(time.time() - found.st_mtime) <= _LOCK_TIMEOUT:
+            return
+        # A name of its own: only one process gets the file, and can see which one it got.
+        taken = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
+        os.rename(path, taken)
+    except FileNotFoundError:
+        return
+    try:
+        if _identity(taken) != (found.st_dev, found.st_ino):
+            # Put back. If the name is taken again, the holder notices that it lost the lock.
+            os.link(taken, path)
+    except FileExistsError:
+        pass
+    finally:
+        taken.unlink(missing_ok=True)
+
+
+def _identity(file: Path | int) -> tuple[int, int] | None:
+    try:
+        found = os.stat(file)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

@@ -68,9 +68,18 @@ class PreparedRequest:
     @property
     def asked(self) -> tuple[str, ...]:
         """The approvers, as the artifact names them: decisions sign it."""
-        extensions = parse_object(self.artifact.text).get("extensions")
-        named = extensions.get(DEVICES) if isinstance(extensions, dict) else None
+        named = self._extension(DEVICES)
         return tuple(named) if isinstance(named, dict) else ()
+
+    def _extension(self, name: str) -> Json:
+        extensions = parse_object(self.artifact.text).get("extensions")
+        return extensions.get(name) if isinstance(extensions, dict) else None
+
+    def has_options(self, options: RequestOptions) -> bool:
+        """Whether actions and repository are these."""
+        if self.artifact.repository != options.repository[:MAX_WORD_CHARS]:
+            return False
+        return canonical(self._extension(_ACTIONS)) == canonical(_offered(options.actions))
 
     def deadline(self) -> Deadline:
         return Deadline.at(self.artifact.expires_at)
@@ -155,8 +164,9 @@ def prepare(
         DEVICES: named,
         OUTCOME: outcome_extension(outcome_key),
     }
-    if options.actions:
-        extensions[_ACTIONS] = {"version": 1, "actions": _actions(options.actions)}
+    offered = _offered(options.actions)
+    if offered is not None:
+        extensions[_ACTIONS] = offered
     members: JsonObject = {
         "requestId": uuid7(random),
         "artifactType": subject.artifact_type,
@@ -174,6 +184,10 @@ def prepare(
     except Refusal as error:
         raise NotAskable(str(error)) from error
     return PreparedRequest(artifact, outcome_key, enforcer_id, tenant)
+
+
+def _offered(actions: Sequence[Action]) -> Json:
+    return {"version": 1, "actions": _actions(actions)} if actions else None
 
 
 def _actions(actions: Sequence[Action]) -> list[Json]:

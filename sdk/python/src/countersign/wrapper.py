@@ -49,6 +49,9 @@ class Gate:
         unknown = set(show or ()) - set(signature.parameters)
         if unknown:
             raise TypeError(f"show: {min(unknown)} is no parameter of the function")
+        # The function does not learn which one was chosen.
+        if sum(action.decision == "approve" for action in actions) > 1:
+            raise TypeError("actions: more than one approves; use ask, which returns the choice")
         called = name or getattr(function, "__name__", "")
         if not called:
             raise TypeError("name: the function has none")
