@@ -1,7 +1,9 @@
 """What the library keeps, against old answers, slow processes and other people's directories."""
 
 import asyncio
+import copy
 import os
+import pickle
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +11,17 @@ from typing import Any
 
 import pytest
 
-from countersign import Action, Call, KeyReused, ProfileError, approval_required, sync
+from countersign import (
+    Action,
+    Call,
+    KeyReused,
+    NotAskable,
+    ProfileError,
+    Unavailable,
+    approval_required,
+    sync,
+)
+from countersign.call import Subject
 from countersign.private_file import locked
 from countersign.state import DirectoryState
 from countersign.testing import FakeApprover
@@ -139,3 +151,78 @@ def test_a_wrapper_offers_one_way_to_approve() -> None:
         with pytest.raises(TypeError, match="actions"):
             sync.approval_required(sync.Client(approver.client), actions=actions)(deploy_now)
         approval_required(approver.client, actions=actions[:1])(deploy)
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o720, 0o702])
+def test_a_directory_that_others_can_write_in(tmp_path: Path, mode: int) -> None:
+    tmp_path.chmod(mode)
+    state = DirectoryState(tmp_path)
+    with pytest.raises(ProfileError, match="others can write"):
+        state.store("trust.json", "{}")
+    with pytest.raises(ProfileError, match="others can write"):
+        state.create("trust.json", "{}")
+    with pytest.raises(ProfileError, match="others can write"), state.exclusively():
+        raise AssertionError("it is locked")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives directories away")
+def test_a_directory_of_another_user(tmp_path: Path) -> None:
+    os.chown(tmp_path, 12345, -1)
+    with pytest.raises(ProfileError, match="another user"):
+        DirectoryState(tmp_path).create("x", "")
+
+
+def test_approvals_and_records_are_not_pickled() -> None:
+    async def main() -> None:
+        with FakeApprover() as approver:
+            approver.when().approve("reason")
+            approval = await approver.client.ask(CALL)
+            for secret in (approval, approval.record()):
+                with pytest.raises(TypeError, match="pickled"):
+                    pickle.dumps(secret)
+                with pytest.raises(TypeError, match="pickled"):
+                    copy.deepcopy(secret)
+
+    asyncio.run(main())
+
+
+def test_a_record_replaces_a_link(tmp_path: Path) -> None:
+    async def main() -> None:
+        with FakeApprover() as approver:
+            approver.when().approve()
+            approval = await approver.client.ask(CALL)
+            target, link = tmp_path / "target", tmp_path / "decision.json"
+            target.write_text("precious")
+            link.symlink_to(target)
+            approval.record().save(link)
+            assert target.read_text() == "precious"
+            assert not link.is_symlink()
+            assert link.stat().st_mode & 0o777 == 0o600
+            # Also where others have files, such as /tmp.
+            tmp_path.chmod(0o1777)
+            approval.record().save(link)
+
+    asyncio.run(main())
+
+
+def test_names_of_arguments_are_visible_in_denials() -> None:
+    with pytest.raises(NotAskable) as refused:
+        Subject.of(Call("pay", {"a\u202eb": b"x"}))
+    assert "\u202e" not in str(refused.value) + refused.value.for_model()
+    assert "a\\u{202e}b" in str(refused.value)
+
+
+def test_too_many_statements() -> None:
+    async def main() -> None:
+        with FakeApprover() as approver:
+            approver.when().approve()
+            approver.add_device("laptop")
+            (statement,) = approver.gateway.statements
+            approver.gateway.statements = [statement] * 512
+            await approver.client.ask(CALL)
+            approver.gateway.statements.append(statement)
+            with pytest.raises(Unavailable, match="512"):
+                await approver.client.ask(CALL)
+
+    asyncio.run(main())

@@ -1,6 +1,7 @@
 """An approval that passed every check."""
 
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from .call import tool_of
 from .e2e.accept import VerifiedDecision
@@ -28,6 +29,9 @@ class Approval:
     # Microseconds since 1970: the earlier end of the decision and of the request.
     expires_at: int
     _record: DecisionRecord = field(repr=False)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an approval cannot be pickled: it has arguments and reasons in plain")
 
     @classmethod
     def of(

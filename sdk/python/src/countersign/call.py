@@ -125,7 +125,7 @@ def _object(members: Mapping[str, object]) -> JsonObject:
 
 
 def _unfit(path: str, problem: str) -> NotAskable:
-    return NotAskable(f"{path[:200] or 'the value'} {problem}")
+    return NotAskable(f"{visible(path[:200]) or 'the value'} {problem}")
 
 
 def to_json(value: object, path: str = "", depth: int = 0) -> Json:

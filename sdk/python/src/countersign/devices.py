@@ -100,7 +100,10 @@ class DeviceDirectory:
         if not isinstance(statements, list):
             raise UnexpectedAnswer("the gateway's answer has no statements")
         trust = record.trust(tenant)
-        trust.follow_all(read_statements(statements))
+        try:
+            trust.follow_all(read_statements(statements))
+        except Refusal as error:
+            raise UnexpectedAnswer(f"the gateway's answer has {error}") from error
         return replace(
             record,
             checked_at=format_time(wall_now()),

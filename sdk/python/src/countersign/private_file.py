@@ -39,7 +39,13 @@ def read_private(path: Path) -> str | None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replaces a file. Readers never see it half written."""
+    """Replaces a file of the state. Readers never see it half written."""
+    prepare_directory(path.parent)
+    replace_private(path, text)
+
+
+def replace_private(path: Path, text: str) -> None:
+    """Replaces a file anywhere. A link of this name is replaced, not followed."""
     part = _write_part(path, text)
     os.replace(part, path)
     _sync_directory(path.parent)
@@ -47,6 +53,7 @@ def write_private(path: Path, text: str) -> None:
 
 def create_private(path: Path, text: str) -> bool:
     """Makes a file with all of its text in one step. False if there is one already."""
+    prepare_directory(path.parent)
     part = _write_part(path, text)
     try:
         # A link fails if the name is taken, and never shows a file that is half written.
@@ -59,8 +66,18 @@ def create_private(path: Path, text: str) -> bool:
     return True
 
 
+def prepare_directory(directory: Path) -> None:
+    """Makes the directory if need be. Who can write in it could remove what must be remembered."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = directory.stat()
+    if found.st_uid != os.geteuid():
+        raise FileProblem(f"the directory {directory} belongs to another user")
+    if found.st_mode & 0o022:
+        mode = stat.S_IMODE(found.st_mode)
+        raise FileProblem(f"others can write in the directory {directory} (mode {mode:o})")
+
+
 def _write_part(path: Path, text: str) -> Path:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -103,7 +120,7 @@ class FileLock:
 
 @contextmanager
 def locked(path: Path) -> Generator[FileLock]:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    prepare_directory(path.parent)
     until = time.monotonic() + 2 * _LOCK_TIMEOUT
     while True:
         try:

@@ -88,7 +88,7 @@ class DirectoryState:
     def create(self, name: str, text: str) -> bool:
         try:
             return create_private(self.path(name), text)
-        except OSError as error:
+        except (OSError, FileProblem) as error:
             raise self._unwritable(name, error) from error
 
     @contextmanager
