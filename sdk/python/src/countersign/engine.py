@@ -60,9 +60,7 @@ class Enforcer:
         )
         # Refuses a wrong address now, not at the first call.
         self._location.nodes()
-        self._directory = DeviceDirectory(
-            load_profile, state, profile.enforcer_id, profile.tenant
-        )
+        self._directory = DeviceDirectory(load_profile, state, profile.enforcer_id, profile.tenant)
         self._directory.records()
         self._state = state
         self._journal = journal or StateJournal(state)

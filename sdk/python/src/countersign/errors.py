@@ -2,7 +2,6 @@
 
 from .e2e.text import visible
 
-
 # Of requests, as the gateway names them.
 _STATES = frozenset(
     {"pendingApproval", "decided", "delivered", "withdrawn", "cancelled", "expired"}
