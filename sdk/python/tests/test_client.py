@@ -44,6 +44,10 @@ class Colour(enum.Enum):
     RED = "red"
 
 
+class Level(enum.IntEnum):
+    HIGH = 1
+
+
 @dataclasses.dataclass
 class Money:
     amount: Decimal
@@ -60,7 +64,8 @@ class Money:
         (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
         (PurePosixPath("/srv"), "/srv"),
         (Colour.RED, "red"),
-        (Money(Decimal("1"), "EUR"), {"amount": "1", "currency": "EUR"}),
+        (Level.HIGH, "Level.HIGH"),
+        (Money(Decimal("1"), "EUR"), {"Money": {"amount": "1", "currency": "EUR"}}),
         (1.5, 1.5),
     ],
 )

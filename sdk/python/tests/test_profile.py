@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -174,11 +175,13 @@ def test_a_file_of_devices_that_others_can_read(profiles: Path) -> None:
         Client.from_profile()
 
 
-def test_records_of_an_earlier_pairing_do_not_count() -> None:
+def test_of_an_earlier_pairing_only_revocations_count() -> None:
     (record,) = parse_profile(TEXT).approvers
     (other,) = parse_profile(TEXT.replace('"token"', '"older"')).approvers
-    stolen = type(other)(other.id, other.routing_token, "", (), ("AAAAAAAAAAAAAAAAAAAAAA",))
-    assert record.merged(stolen) == record
+    stolen = FakeApprover().device.bundle.to_text()
+    revoked = ("AAAAAAAAAAAAAAAAAAAAAA",)
+    earlier = type(other)(other.id, "older", "", (stolen,), revoked, {"A": "B"})
+    assert record.merged(earlier) == replace(record, revoked=revoked)
     same = type(other)(other.id, "token", "", (), ("AAAAAAAAAAAAAAAAAAAAAA",))
     assert record.merged(same).revoked == same.revoked
     assert record.merged(same).devices == record.devices

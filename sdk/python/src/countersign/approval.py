@@ -1,10 +1,13 @@
 """An approval that passed every check."""
 
 from dataclasses import dataclass, field
+from typing import NoReturn
 
+from .call import tool_of
 from .e2e.accept import VerifiedDecision
 from .e2e.artifact import PlainArtifact
 from .e2e.record import DecisionRecord
+from .e2e.strict_json import JsonObject
 from .e2e.text import visible
 
 
@@ -26,6 +29,9 @@ class Approval:
     # Microseconds since 1970: the earlier end of the decision and of the request.
     expires_at: int
     _record: DecisionRecord = field(repr=False)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an approval cannot be pickled: it has arguments and reasons in plain")
 
     @classmethod
     def of(
@@ -58,6 +64,16 @@ class Approval:
             expires_at=min(verified.expires_at, artifact.expires_at),
             _record=record,
         )
+
+    @property
+    def arguments(self) -> JsonObject:
+        """The arguments of the call, or the content, from the text that was signed.
+
+        A new copy each time: it does not change with the objects that the call was made of.
+        """
+        payload = PlainArtifact.parse(self._record.artifact).payload
+        found = payload.get("input") if tool_of(payload) is not None else None
+        return found if isinstance(found, dict) else payload
 
     def record(self) -> DecisionRecord:
         """The decision as a file that `countersign verify` checks. It has the artifact in plain."""

@@ -10,20 +10,28 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
-from pathlib import PurePath
-from typing import cast
+from pathlib import PosixPath, PurePosixPath, PureWindowsPath, WindowsPath
+from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
 from .e2e.artifact import ARTIFACT_TYPES
 from .e2e.canonical import canonical
 from .e2e.errors import Refusal
 from .e2e.strict_json import MAX_SAFE_INTEGER, Json, JsonObject
+from .e2e.text import visible
 from .errors import NotAskable
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 # As deep as the strict reader goes, less the levels of an artifact around it.
 _MAX_DEPTH = 60
-# Each has one usual text, which reads back as the same value.
-_AS_TEXT = (Decimal, UUID, PurePath)
+# Each has one usual text, which reads back as the same value. Not subclasses, here and below: they
+# can write themselves as something else than what runs.
+_AS_TEXT = (Decimal, UUID, PurePosixPath, PureWindowsPath, PosixPath, WindowsPath)
+_TIMES = (date, datetime, time)
+# A dataclass that is also one of these has contents beside its fields.
+_CONTAINERS = (str, bytes, int, float, complex, list, tuple, dict, set, frozenset, Mapping)
 
 
 @dataclass(frozen=True)
@@ -84,13 +92,15 @@ class Subject:
 
     def text(self) -> str:
         """What two calls are compared by."""
-        return comparable(self.artifact_type, self.payload)
+        return comparable(self.artifact_type, self.payload, is_call=self.tool is not None)
 
 
-def comparable(artifact_type: str, payload: JsonObject) -> str:
+def comparable(artifact_type: str, payload: JsonObject, *, is_call: bool) -> str:
+    """Of a call without the order of display, and of anything else with all that was shown."""
     compared = dict(payload)
-    if compared.get("kind") == "tool":
-        compared.pop("order", None)
+    order = compared.get("order")
+    if is_call and isinstance(order, list) and all(isinstance(name, str) for name in order):
+        del compared["order"]
     return _spelled([artifact_type, compared])
 
 
@@ -107,13 +117,15 @@ def _spelled(value: Json) -> str:
 
 
 def _object(members: Mapping[str, object]) -> JsonObject:
+    if type(members) is not dict:
+        raise _unfit("", f"is of type {visible(type(members).__name__)}, not dict")
     converted = _members(members, "", 0)
     _spelled(converted)
     return converted
 
 
 def _unfit(path: str, problem: str) -> NotAskable:
-    return NotAskable(f"{path[:200] or 'the value'} {problem}")
+    return NotAskable(f"{visible(path[:200]) or 'the value'} {problem}")
 
 
 def to_json(value: object, path: str = "", depth: int = 0) -> Json:
@@ -121,7 +133,7 @@ def to_json(value: object, path: str = "", depth: int = 0) -> Json:
     if depth > _MAX_DEPTH:
         raise _unfit(path, "is nested too deep")
     if isinstance(value, Enum):
-        return to_json(value.value, path, depth + 1)
+        return _enumerated(value, path)
     if value is None or isinstance(value, bool):
         return value
     if type(value) is int:
@@ -135,19 +147,37 @@ def to_json(value: object, path: str = "", depth: int = 0) -> Json:
         return value
     if type(value) is str:
         return value
-    if isinstance(value, _AS_TEXT):
+    if type(value) in _AS_TEXT:
         return str(value)
-    if isinstance(value, date | datetime | time):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return _members(cast(Mapping[object, object], value), path, depth)
+    if type(value) in _TIMES:
+        return cast(date | datetime | time, value).isoformat()
+    if type(value) is dict:
+        return _members(cast(dict[object, object], value), path, depth)
     if type(value) is list or type(value) is tuple:
         items = cast(Sequence[object], value)
         return [to_json(item, f"{path}/{place}", depth + 1) for place, item in enumerate(items)]
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        fields = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
-        return _members(fields, path, depth)
-    raise _unfit(path, f"is of type {type(value).__name__}, which has no rule for JSON")
+        return {type(value).__qualname__: _members(_fields(value, path), path, depth + 1)}
+    raise _unfit(path, f"is of type {visible(type(value).__name__)}, which has no rule for JSON")
+
+
+def _enumerated(value: Enum, path: str) -> str:
+    """The value if it is a text, otherwise class and name: a number would not say what it means."""
+    if type(value.value) is str:
+        return value.value
+    # A combination of flags may have none.
+    if type(value.name) is not str:
+        raise _unfit(path, "is an enumeration's value without a name")
+    return f"{type(value).__qualname__}.{value.name}"
+
+
+def _fields(value: object, path: str) -> dict[str, object]:
+    """The members of a dataclass, as they are kept: not what a property says of them."""
+    names = {each.name for each in dataclasses.fields(cast("DataclassInstance", value))}
+    members: dict[str, object] = getattr(value, "__dict__", {})
+    if isinstance(value, _CONTAINERS) or members.keys() != names:
+        raise _unfit(path, "is a dataclass that has more or less than its fields")
+    return members
 
 
 def _members(

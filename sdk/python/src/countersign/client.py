@@ -90,10 +90,17 @@ class Client:
         return await self.ask_about(subject, options, timeout_seconds(timeout))
 
     async def ask_about(
-        self, subject: Subject, options: RequestOptions, timeout: float
+        self,
+        subject: Subject,
+        options: RequestOptions,
+        timeout: float,
+        check: Callable[[], None] = lambda: None,
     ) -> Approval:
-        """Asks about a call that was converted before. For wrappers and adapters."""
-        return await self._enforcer.ask(subject, options, timeout)
+        """Asks about a call that was converted before. For wrappers and adapters.
+
+        `check` raises `Changed` if the call has changed; nobody is told that it ran then.
+        """
+        return await self._enforcer.ask(subject, options, timeout, check)
 
     async def submit(
         self,

@@ -39,12 +39,22 @@ class AskedDevices:
 class DeviceDirectory:
     """Reads profile and state together. Both may be changed by other processes meanwhile."""
 
-    def __init__(self, load_profile: Callable[[], Profile], state: State) -> None:
+    def __init__(
+        self, load_profile: Callable[[], Profile], state: State, enforcer_id: str, tenant: str
+    ) -> None:
         self._load_profile = load_profile
         self._state = state
+        self._owner = (enforcer_id, tenant)
+
+    def _profile(self) -> Profile:
+        """The profile as it is now. Approvers of another enforcer do not decide for this one."""
+        profile = self._load_profile()
+        if (profile.enforcer_id, profile.tenant) != self._owner:
+            raise ProfileError("the profile is another enforcer's now; start the program again")
+        return profile
 
     def records(self) -> list[ApproverRecord]:
-        profile = self._load_profile()
+        profile = self._profile()
         learned = {record.id: record for record in self._learned()}
         return [
             record.merged(learned[record.id]) if record.id in learned else record
@@ -55,7 +65,7 @@ class DeviceDirectory:
         self, asked: Sequence[str], gateway: GatewayClient, deadline: Deadline, *, again: bool
     ) -> AskedDevices:
         """Reads the statements if the copy is old, or if `again`."""
-        tenant = self._load_profile().tenant
+        tenant = self._profile().tenant
         records = [record for record in self.records() if record.id in asked]
         followed: list[ApproverRecord] = []
         unknown: set[str] = set()
@@ -90,7 +100,10 @@ class DeviceDirectory:
         if not isinstance(statements, list):
             raise UnexpectedAnswer("the gateway's answer has no statements")
         trust = record.trust(tenant)
-        trust.follow_all(read_statements(statements))
+        try:
+            trust.follow_all(read_statements(statements))
+        except Refusal as error:
+            raise UnexpectedAnswer(f"the gateway's answer has {error}") from error
         return replace(
             record,
             checked_at=format_time(wall_now()),
@@ -123,10 +136,13 @@ class DeviceDirectory:
             return
         with self._state.exclusively():
             kept = {record.id: record for record in self._learned()}
+            # Read under the lock: the approver may have been paired anew since it was asked.
+            tokens = {record.id: record.routing_token for record in self._profile().approvers}
             for record in followed:
+                if tokens.get(record.id) != record.routing_token:
+                    continue
                 known = kept.get(record.id)
-                is_same = known is not None and known.routing_token == record.routing_token
-                kept[record.id] = record.merged(known) if known and is_same else record
+                kept[record.id] = record if known is None else record.merged(known)
             members = {"v": 1, "approvers": [asdict(record) for record in kept.values()]}
             self._state.store(TRUST_FILE, json.dumps(members, indent=1))
 

@@ -60,7 +60,7 @@ class Enforcer:
         )
         # Refuses a wrong address now, not at the first call.
         self._location.nodes()
-        self._directory = DeviceDirectory(load_profile, state)
+        self._directory = DeviceDirectory(load_profile, state, profile.enforcer_id, profile.tenant)
         self._directory.records()
         self._state = state
         self._journal = journal or StateJournal(state)
@@ -91,12 +91,19 @@ class Enforcer:
         if resources is not None:
             await resources.gateway.close()
 
-    async def ask(self, subject: Subject, options: RequestOptions, timeout: float) -> Approval:
+    async def ask(
+        self,
+        subject: Subject,
+        options: RequestOptions,
+        timeout: float,
+        check: Callable[[], None] = lambda: None,
+    ) -> Approval:
+        """`check` raises `Changed` if the call is not the one any more that was asked about."""
         deadline = Deadline.after(timeout)
         async with _denying(subject.tool):
             resources = self._resources()
             async with _permit(resources.waits, deadline):
-                return await self._ask(subject, options, deadline, resources.gateway)
+                return await self._ask(subject, options, deadline, resources.gateway, check)
 
     async def _ask(
         self,
@@ -104,6 +111,7 @@ class Enforcer:
         options: RequestOptions,
         deadline: Deadline,
         gateway: GatewayClient,
+        check: Callable[[], None],
     ) -> Approval:
         request, submission = await self._prepare(subject, options, deadline, gateway)
         exchange = self._exchange(request, gateway, deadline)
@@ -113,14 +121,15 @@ class Enforcer:
             delivered = None
             while delivered is None:
                 delivered = await exchange.wait(deadline.left())
+            await self._take_once(request)
+            await _check_before_running(exchange, delivered, check)
             await exchange.acknowledge(delivered.message_id, delivered.digest)
         except Denied:
             raise
         except BaseException:
             await self._withdraw_shielded(exchange)
             raise
-        if deadline.left() == 0:
-            raise TimedOut(request.id)
+        _check_end(delivered.approval, deadline)
         _log("decided", request, delivered.approval.approver)
         return delivered.approval
 
@@ -130,11 +139,11 @@ class Enforcer:
         deadline = Deadline.after(timeout)
         async with _denying(subject.tool):
             gateway = self._resources().gateway
-            stored = None if key is None else await self._stored(key, subject)
+            stored = None if key is None else await self._stored(key, subject, options)
             if stored is None:
                 stored = await self._prepare(subject, options, deadline, gateway)
                 if key is not None:
-                    stored = await self._keep(key, subject, *stored)
+                    stored = await self._keep(key, subject, options, *stored)
             request, submission = stored
             exchange = self._exchange(request, gateway, request.deadline())
             await exchange.submit(submission)
@@ -160,21 +169,28 @@ class Enforcer:
         async with _denying(request.tool):
             gateway = self._resources().gateway
             exchange = self._exchange(request, gateway, request.deadline())
-            if not request.is_about(Subject.of(asked)):
-                await exchange.acknowledge(delivered.message_id, delivered.digest, CHANGED)
-                raise Changed(request_id=request.id)
+            await _check_before_running(exchange, delivered, lambda: request.check(asked))
             # A device that was revoked since does not count any more.
             await exchange.judge_again(delivered)
             _check_end(delivered.approval, exchange.deadline)
-            # Nothing but True: a journal that forgets to return something has not taken it.
-            if (await self._journal.take(request.id)) is not True:
-                raise AlreadyUsed(request.id)
+            await self._take_once(request)
+            await _check_before_running(exchange, delivered, lambda: request.check(asked))
             await exchange.acknowledge(delivered.message_id, delivered.digest)
             _check_end(delivered.approval, exchange.deadline)
+            # Once more: the caller's objects could change during each of these steps.
+            request.check(asked)
+
+    async def _take_once(self, request: PreparedRequest) -> None:
+        # Nothing but True: a journal that forgets to return something has not taken it.
+        if (await self._journal.take(request.id)) is not True:
+            raise AlreadyUsed(request.id)
 
     async def withdraw(self, request: PreparedRequest, reason: str) -> None:
-        gateway = self._resources().gateway
-        await self._exchange(request, gateway, request.deadline()).withdraw(reason)
+        async with _denying(request.tool):
+            gateway = self._resources().gateway
+            # Before the gateway is told: it could deliver an approval all the same.
+            await self._journal.take(request.id)
+            await self._exchange(request, gateway, request.deadline()).withdraw(reason)
 
     async def _prepare(
         self,
@@ -204,7 +220,7 @@ class Enforcer:
     def _exchange(
         self, request: PreparedRequest, gateway: GatewayClient, deadline: Deadline
     ) -> Exchange:
-        return Exchange(request, self.identity, self._directory, gateway, deadline)
+        return Exchange(request, self.identity, self._directory, gateway, deadline, self._journal)
 
     async def _withdraw_shielded(self, exchange: Exchange) -> None:
         """Withdraws even if this task is cancelled once more meanwhile."""
@@ -214,7 +230,7 @@ class Enforcer:
         await asyncio.shield(task)
 
     async def _stored(
-        self, key: str, subject: Subject
+        self, key: str, subject: Subject, options: RequestOptions
     ) -> tuple[PreparedRequest, Submission] | None:
         name = _key_name(key)
         text = await asyncio.to_thread(self._state.load, name)
@@ -226,12 +242,22 @@ class Enforcer:
         identity = self.identity
         request = PreparedRequest.parse(reader.text("request"), identity.id, identity.tenant)
         reader.finish()
-        if not request.is_about(subject):
+        if not request.is_about(subject) or not self._is_asked_so(request, options):
             raise KeyReused
         return request, submission
 
+    def _is_asked_so(self, request: PreparedRequest, options: RequestOptions) -> bool:
+        """Whether the same people were asked, with the same choices, about the same place."""
+        asked = {it.id for it in self._directory.records() if options.approver in (None, it.id)}
+        return set(request.asked) == asked and request.has_options(options)
+
     async def _keep(
-        self, key: str, subject: Subject, request: PreparedRequest, submission: Submission
+        self,
+        key: str,
+        subject: Subject,
+        options: RequestOptions,
+        request: PreparedRequest,
+        submission: Submission,
     ) -> tuple[PreparedRequest, Submission]:
         """Keeps a submission before it is sent. If another process was faster, returns its own."""
         members = {
@@ -244,10 +270,21 @@ class Enforcer:
         is_first = await asyncio.to_thread(self._state.create, _key_name(key), text)
         if is_first:
             return request, submission
-        stored = await self._stored(key, subject)
+        stored = await self._stored(key, subject, options)
         if stored is None:
             raise ProfileError("the stored submission has disappeared")
         return stored
+
+
+async def _check_before_running(
+    exchange: Exchange, delivered: DeliveredDecision, check: Callable[[], None]
+) -> None:
+    """Tells the approver if the call is not the one that was approved."""
+    try:
+        check()
+    except Changed:
+        await exchange.acknowledge(delivered.message_id, delivered.digest, CHANGED)
+        raise
 
 
 def _key_name(key: str) -> str:

@@ -2,6 +2,11 @@
 
 from .e2e.text import visible
 
+# Of requests, as the gateway names them.
+_STATES = frozenset(
+    {"pendingApproval", "decided", "delivered", "withdrawn", "cancelled", "expired"}
+)
+
 
 class CountersignError(Exception):
     """Base of all errors of this library."""
@@ -98,8 +103,9 @@ class Ended(Denied):
     cause = "ended"
 
     def __init__(self, state: str, request_id: str | None = None) -> None:
-        super().__init__(f"the request ended without a decision ({visible(state)})", request_id)
-        self.state = state
+        # The gateway says it, and the model reads it: no other words get through.
+        self.state = state if state in _STATES else "unknown"
+        super().__init__(f"the request ended without a decision ({self.state})", request_id)
 
     def _why(self) -> str:
         return str(self)
@@ -181,7 +187,7 @@ class NotAskable(Denied):
 
 
 class KeyReused(Denied):
-    """The key of a submission was used before, for another call."""
+    """The key of a submission was used before, for another call or with other options."""
 
     cause = "key_reused"
 

@@ -29,6 +29,7 @@ from .gateway import (
     path,
 )
 from .request import PreparedRequest, Submission, envelope, seal_request
+from .state import UseJournal
 
 LOG = logging.getLogger("countersign")
 LONG_POLL_TIMEOUT = 25.0
@@ -67,12 +68,14 @@ class Exchange:
         directory: DeviceDirectory,
         gateway: GatewayClient,
         deadline: Deadline,
+        journal: UseJournal,
     ) -> None:
         self.request = request
         self.deadline = deadline
         self._identity = identity
         self._directory = directory
         self._gateway = gateway
+        self._journal = journal
         self._asked = request.asked
         self._recipients: frozenset[str] | None = None
 
@@ -166,13 +169,15 @@ class Exchange:
         try:
             verified = await self._accept_current(decision)
         except DecisionRefused as error:
-            await self._acknowledge_refused(decision, message_id)
+            if await self._take_for_denial():
+                await self._acknowledge_refused(decision, message_id)
             if error.check in (5, 6):
                 raise Expired(self.request.id) from error
             raise Untrusted(str(error), self.request.id) from error
         hints = verified.hints
         if not verified.is_approval:
-            await self.acknowledge(message_id, verified.digest, REJECTED)
+            if await self._take_for_denial():
+                await self.acknowledge(message_id, verified.digest, REJECTED)
             raise Rejected(verified.approver, hints.reason, hints.action_id, self.request.id)
         approval = Approval.of(
             verified,
@@ -182,6 +187,13 @@ class Exchange:
             enforcer_id=self._identity.id,
         )
         return DeliveredDecision(approval, message_id, verified.digest)
+
+    async def _take_for_denial(self) -> bool:
+        """Makes a denial final before it is signed: no other decision can be used later.
+
+        If it was taken before, there is nothing to sign: the call was denied before, or it ran.
+        """
+        return (await self._journal.take(self.request.id)) is True
 
     async def _accept_current(self, decision: Json) -> VerifiedDecision:
         """Judges a decision by a current list of devices."""

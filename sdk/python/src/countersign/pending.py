@@ -39,7 +39,8 @@ class Approved:
         """Goes around the execution of exactly the call that was approved.
 
         Before the body runs, the call is compared, the decision judged again, and the approval
-        taken in the journal. A process that dies afterwards has used it.
+        taken in the journal. A process that dies afterwards has used it. Run with `arguments` of
+        what this yields: other tasks cannot change them.
         """
         await self._enforcer.take(self._request, self._delivered, asked)
         yield self.approval
@@ -78,5 +79,5 @@ class Pending:
         return Approved(delivered.approval, self._enforcer, self._request, delivered)
 
     async def withdraw(self, reason: str = "no longer needed") -> None:
-        """Takes the request back."""
+        """Takes the request back. An approval that comes all the same cannot be used."""
         await self._enforcer.withdraw(self._request, reason)

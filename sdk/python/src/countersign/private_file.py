@@ -39,7 +39,13 @@ def read_private(path: Path) -> str | None:
 
 
 def write_private(path: Path, text: str) -> None:
-    """Replaces a file. Readers never see it half written."""
+    """Replaces a file of the state. Readers never see it half written."""
+    prepare_directory(path.parent)
+    replace_private(path, text)
+
+
+def replace_private(path: Path, text: str) -> None:
+    """Replaces a file anywhere. A link of this name is replaced, not followed."""
     part = _write_part(path, text)
     os.replace(part, path)
     _sync_directory(path.parent)
@@ -47,6 +53,7 @@ def write_private(path: Path, text: str) -> None:
 
 def create_private(path: Path, text: str) -> bool:
     """Makes a file with all of its text in one step. False if there is one already."""
+    prepare_directory(path.parent)
     part = _write_part(path, text)
     try:
         # A link fails if the name is taken, and never shows a file that is half written.
@@ -59,8 +66,18 @@ def create_private(path: Path, text: str) -> bool:
     return True
 
 
+def prepare_directory(directory: Path) -> None:
+    """Makes the directory if need be. Who can write in it could remove what must be remembered."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    found = directory.stat()
+    if found.st_uid != os.geteuid():
+        raise FileProblem(f"the directory {directory} belongs to another user")
+    if found.st_mode & 0o022:
+        mode = stat.S_IMODE(found.st_mode)
+        raise FileProblem(f"others can write in the directory {directory} (mode {mode:o})")
+
+
 def _write_part(path: Path, text: str) -> Path:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -78,28 +95,72 @@ def _sync_directory(directory: Path) -> None:
         os.close(descriptor)
 
 
-@contextmanager
-def locked(path: Path) -> Generator[None]:
-    """Holds a lock that every language can take: a file that is there meanwhile.
+class FileLock:
+    """A lock that every language can take: a file that is there meanwhile.
 
-    One that a killed process left is removed after ten seconds.
+    One that a killed process left is removed after ten seconds. A holder that was suspended for
+    longer has lost it, so it asks `is_held` before it stores anything.
     """
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path = path
+        # While it is open, no other file can have its number.
+        self._descriptor = descriptor
+
+    def is_held(self) -> bool:
+        return _identity(self._path) == _identity(self._descriptor)
+
+    def release(self) -> None:
+        try:
+            if self.is_held():
+                self._path.unlink(missing_ok=True)
+        finally:
+            os.close(self._descriptor)
+
+
+@contextmanager
+def locked(path: Path) -> Generator[FileLock]:
+    prepare_directory(path.parent)
     until = time.monotonic() + 2 * _LOCK_TIMEOUT
     while True:
         try:
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            lock = FileLock(path, os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
             break
         except FileExistsError:
             if time.monotonic() > until:
                 raise FileProblem(f"{path} is locked by another process") from None
-        try:
-            if abs(time.time() - path.stat().st_mtime) > _LOCK_TIMEOUT:
-                path.unlink(missing_ok=True)
-        except FileNotFoundError:
-            continue
+        remove_stale_lock(path)
         time.sleep(_LOCK_INTERVAL)
     try:
-        yield
+        yield lock
     finally:
-        path.unlink(missing_ok=True)
+        lock.release()
+
+
+def remove_stale_lock(path: Path) -> None:
+    """Removes a lock that is too old, and never one that another process has taken since."""
+    try:
+        found = path.stat()
+        if abs(time.time() - found.st_mtime) <= _LOCK_TIMEOUT:
+            return
+        # A name of its own: only one process gets the file, and can see which one it got.
+        taken = path.with_name(f"{path.name}.{secrets.token_hex(8)}.part")
+        os.rename(path, taken)
+    except FileNotFoundError:
+        return
+    try:
+        if _identity(taken) != (found.st_dev, found.st_ino):
+            # Put back. If the name is taken again, the holder notices that it lost the lock.
+            os.link(taken, path)
+    except FileExistsError:
+        pass
+    finally:
+        taken.unlink(missing_ok=True)
+
+
+def _identity(file: Path | int) -> tuple[int, int] | None:
+    try:
+        found = os.stat(file)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

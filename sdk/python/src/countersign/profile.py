@@ -4,7 +4,7 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -50,16 +50,18 @@ class ApproverRecord:
     def merged(self, other: "ApproverRecord") -> "ApproverRecord":
         """With what another copy of this record knows. Nothing is forgotten.
 
-        A copy from before the pairing was made anew is ignored: it could bring back a lost device.
+        Of a copy from before the pairing was made anew, only the revocations count: its devices
+        could bring back a lost one.
         """
+        revoked = tuple(dict.fromkeys((*self.revoked, *other.revoked)))
         if self.routing_token != other.routing_token:
-            return self
+            return replace(self, revoked=revoked)
         return ApproverRecord(
             self.id,
             self.routing_token,
             _later(self.checked_at, other.checked_at),
             tuple(dict.fromkeys((*self.devices, *other.devices))),
-            tuple(dict.fromkeys((*self.revoked, *other.revoked))),
+            revoked,
             {**other.added_by, **self.added_by},
         )
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .call import Action, Subject, comparable, to_json, tool_of
+from .call import Action, Call, Content, Subject, comparable, to_json, tool_of
 from .devices import AskedDevices
 from .durations import Deadline, wall_now
 from .e2e.accept import OwnRequest
@@ -68,18 +68,35 @@ class PreparedRequest:
     @property
     def asked(self) -> tuple[str, ...]:
         """The approvers, as the artifact names them: decisions sign it."""
-        extensions = parse_object(self.artifact.text).get("extensions")
-        named = extensions.get(DEVICES) if isinstance(extensions, dict) else None
+        named = self._extension(DEVICES)
         return tuple(named) if isinstance(named, dict) else ()
+
+    def _extension(self, name: str) -> Json:
+        extensions = parse_object(self.artifact.text).get("extensions")
+        return extensions.get(name) if isinstance(extensions, dict) else None
+
+    def has_options(self, options: RequestOptions) -> bool:
+        """Whether actions and repository are these."""
+        if self.artifact.repository != options.repository[:MAX_WORD_CHARS]:
+            return False
+        return canonical(self._extension(_ACTIONS)) == canonical(_offered(options.actions))
 
     def deadline(self) -> Deadline:
         return Deadline.at(self.artifact.expires_at)
 
     def is_about(self, subject: Subject) -> bool:
-        return subject.text() == comparable(self.artifact.artifact_type, self.artifact.payload)
+        own, is_call = self.artifact, subject.tool is not None
+        return subject.text() == comparable(own.artifact_type, own.payload, is_call=is_call)
+
+    def check(self, asked: Call | Content) -> None:
+        """Whether a call is still the one that was approved."""
+        if not self.is_about(Subject.of(asked)):
+            raise Changed(request_id=self.id)
 
     def to_json(self) -> str:
-        """Needs confidentiality, not integrity: decisions sign the hash of the artifact."""
+        """Needs confidentiality. The artifact is bound by its hash, which decisions sign, and the
+        record to its submission by the outcome's key, which the artifact names.
+        """
         members: JsonObject = {
             "v": 1,
             "tenantId": self.tenant,
@@ -112,6 +129,9 @@ class PreparedRequest:
             raise Changed(f"the stored request is damaged: {error}") from error
         if (members["enforcerId"], members["tenantId"]) != (enforcer_id, tenant):
             raise Changed("the stored request is another enforcer's")
+        # Only who submitted the request has the key: an artifact from elsewhere does not suffice.
+        if request.artifact.outcome_key != request.outcome_key.public:
+            raise Changed("the stored request is not one that was submitted with this key")
         return request
 
 
@@ -144,8 +164,9 @@ def prepare(
         DEVICES: named,
         OUTCOME: outcome_extension(outcome_key),
     }
-    if options.actions:
-        extensions[_ACTIONS] = {"version": 1, "actions": _actions(options.actions)}
+    offered = _offered(options.actions)
+    if offered is not None:
+        extensions[_ACTIONS] = offered
     members: JsonObject = {
         "requestId": uuid7(random),
         "artifactType": subject.artifact_type,
@@ -163,6 +184,10 @@ def prepare(
     except Refusal as error:
         raise NotAskable(str(error)) from error
     return PreparedRequest(artifact, outcome_key, enforcer_id, tenant)
+
+
+def _offered(actions: Sequence[Action]) -> Json:
+    return {"version": 1, "actions": _actions(actions)} if actions else None
 
 
 def _actions(actions: Sequence[Action]) -> list[Json]:

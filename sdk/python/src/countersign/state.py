@@ -4,6 +4,7 @@ There is no default in memory: a process that forgets revocations would accept a
 whenever the gateway repeats old statements.
 """
 
+import threading
 import time
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager
@@ -14,7 +15,14 @@ from .e2e.errors import Refusal
 from .e2e.members import MemberReader
 from .e2e.strict_json import parse_object
 from .errors import ProfileError
-from .private_file import FileProblem, create_private, locked, read_private, write_private
+from .private_file import (
+    FileLock,
+    FileProblem,
+    create_private,
+    locked,
+    read_private,
+    write_private,
+)
 
 # No request lasts longer than 30 days.
 USE_LIFETIME = 31 * 24 * 3600.0
@@ -53,6 +61,8 @@ class DirectoryState:
 
     def __init__(self, prefix: str | Path, *, is_directory: bool = True) -> None:
         self._prefix = f"{prefix}/" if is_directory else f"{prefix}"
+        # The lock that this thread holds.
+        self._held = threading.local()
 
     def __repr__(self) -> str:
         return f"DirectoryState({self._prefix!r})"
@@ -67,22 +77,29 @@ class DirectoryState:
             raise ProfileError(f"{self.path(name)} is not used: {problem}") from problem
 
     def store(self, name: str, text: str) -> None:
+        lock: FileLock | None = getattr(self._held, "lock", None)
         try:
+            if lock is not None and not lock.is_held():
+                raise FileProblem("another process has taken the lock meanwhile")
             write_private(self.path(name), text)
-        except OSError as error:
+        except (OSError, FileProblem) as error:
             raise self._unwritable(name, error) from error
 
     def create(self, name: str, text: str) -> bool:
         try:
             return create_private(self.path(name), text)
-        except OSError as error:
+        except (OSError, FileProblem) as error:
             raise self._unwritable(name, error) from error
 
     @contextmanager
     def exclusively(self) -> Generator[None]:
         try:
-            with locked(self.path("trust.lock")):
-                yield
+            with locked(self.path("trust.lock")) as lock:
+                self._held.lock = lock
+                try:
+                    yield
+                finally:
+                    self._held.lock = None
         except (OSError, FileProblem) as error:
             raise self._unwritable("trust.lock", error) from error
 

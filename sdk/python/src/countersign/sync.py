@@ -85,7 +85,10 @@ class Approved:
     def use(self, asked: Call | Content) -> Generator[Approval]:
         """Goes around the execution of exactly the call that was approved."""
         entered = self._inner.use(asked)
-        yield _BACKGROUND.run(_entered(entered.__aenter__()))
+        approval = _BACKGROUND.run(_entered(entered.__aenter__()))
+        # Again in this thread: others could change the call until here.
+        self._inner._request.check(asked)
+        yield approval
 
 
 async def _entered(work: Coroutine[object, object, T]) -> T:
@@ -244,8 +247,10 @@ def approval_required(
         def gated(*args: P.args, **kwargs: P.kwargs) -> R:
             if gate.must_ask(args, kwargs):
                 subject = gate.subject(args, kwargs)
-                _BACKGROUND.run(client._inner.ask_about(subject, gate.options(), gate.timeout))
-                gate.check_unchanged(subject, args, kwargs)
+                check = functools.partial(gate.check_unchanged, subject, args, kwargs)
+                asking = client._inner.ask_about(subject, gate.options(), gate.timeout, check)
+                _BACKGROUND.run(asking)
+                check()
             return function(*args, **kwargs)
 
         return gated

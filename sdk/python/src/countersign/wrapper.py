@@ -49,6 +49,9 @@ class Gate:
         unknown = set(show or ()) - set(signature.parameters)
         if unknown:
             raise TypeError(f"show: {min(unknown)} is no parameter of the function")
+        # The function does not learn which one was chosen.
+        if sum(action.decision == "approve" for action in actions) > 1:
+            raise TypeError("actions: more than one approves; use ask, which returns the choice")
         called = name or getattr(function, "__name__", "")
         if not called:
             raise TypeError("name: the function has none")
@@ -132,11 +135,13 @@ def approval_required(
         async def gated(*args: P.args, **kwargs: P.kwargs) -> R:
             if gate.must_ask(args, kwargs):
                 subject = gate.subject(args, kwargs)
-                await client.ask_about(subject, gate.options(), gate.timeout)
+                check = functools.partial(gate.check_unchanged, subject, args, kwargs)
+                await client.ask_about(subject, gate.options(), gate.timeout, check)
                 task = asyncio.current_task()
                 if task is not None and task.cancelling():
                     raise asyncio.CancelledError
-                gate.check_unchanged(subject, args, kwargs)
+                # Again: they could change while the approver was told.
+                check()
             return await function(*args, **kwargs)
 
         return gated

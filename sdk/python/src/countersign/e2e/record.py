@@ -7,7 +7,9 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
+from ..private_file import replace_private
 from .artifact import PlainArtifact
 from .bundle import DeviceBundle, read_device_id
 from .decision import APPROVE, DecisionMembers
@@ -26,6 +28,9 @@ class DecisionRecord:
     artifact: str = field(repr=False)
     decision: str = field(repr=False)
     statements: tuple[str, ...] = field(default=(), repr=False)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a record cannot be pickled; use to_json")
 
     @classmethod
     def parse(cls, text: bytes | str) -> "DecisionRecord":
@@ -62,10 +67,7 @@ class DecisionRecord:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a file that its owner alone can read: it has the artifact in plain."""
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            os.fchmod(file.fileno(), 0o600)
-            file.write(self.to_json())
+        replace_private(Path(path), self.to_json())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "DecisionRecord":

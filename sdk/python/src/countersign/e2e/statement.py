@@ -11,6 +11,8 @@ from .members import MemberReader
 from .strict_json import Json
 
 MAX_DEVICES = 32
+# Since the devices of an approver were last reset; gateways keep no more.
+MAX_STATEMENTS = 512
 ADD, REVOKE = "device.add", "device.revoke"
 
 
@@ -70,6 +72,9 @@ def _read_keeps(items: list[Json]) -> frozenset[str]:
 
 def read_statements(items: list[Json]) -> list[SignedStatement]:
     """The statements of a list. Malformed ones are skipped: they prove nothing."""
+    # Each costs signatures to verify, perhaps several times.
+    if len(items) > MAX_STATEMENTS:
+        raise Refusal(f"more than {MAX_STATEMENTS} device statements")
     statements: list[SignedStatement] = []
     for item in items:
         try:
