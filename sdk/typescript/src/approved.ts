@@ -59,6 +59,9 @@ export class Approved {
 	/** Until when it can be used: RFC 3339. */
 	readonly expiresAt: string;
 	readonly #parts: ApprovalParts;
+	/** Whether this object has the approval to itself, and whether it has used it. */
+	#isTaken = false;
+	#isUsed = false;
 
 	/** @internal */
 	constructor(parts: ApprovalParts) {
@@ -101,16 +104,28 @@ export class Approved {
 		{ signal }: UseOptions = {},
 	): Promise<R> {
 		const subject = subjectOf(call);
-		const { exchange, accepted, journal } = this.#parts;
+		const { exchange, accepted } = this.#parts;
 		if (!isSame(subject, exchange)) throw new Changed(this.requestId);
 		this.#checkTime(signal);
 		// The device may have been revoked since.
 		await exchange.judgeAgain(accepted, signal);
-		if ((await journal.take(this.requestId)) !== true)
-			throw new AlreadyUsed(this.requestId);
+		await this.take();
+		if (this.#isUsed) throw new AlreadyUsed(this.requestId);
+		this.#isUsed = true;
 		this.#checkTime(signal);
 		const args = argumentsOf(subject) as A;
 		return await run(args, { approval: this, signal });
+	}
+
+	/**
+	 * Takes the approval in the journal, so that nothing else can use it.
+	 * @internal
+	 */
+	async take(): Promise<void> {
+		if (this.#isTaken) return;
+		if ((await this.#parts.journal.take(this.requestId)) !== true)
+			throw new AlreadyUsed(this.requestId);
+		this.#isTaken = true;
 	}
 
 	#checkTime(signal: AbortSignal | undefined): void {

@@ -164,11 +164,14 @@ export class Client {
 	/** Asks a person, and waits. Anything but an accepted approval throws `Denied`. */
 	async ask(question: Question): Promise<Approved> {
 		const asked = "call" in question ? question.call : question;
-		return this.#ask(
+		const approved = await this.#ask(
 			subjectOf(asked, question.show),
 			question,
 			question.signal,
 		);
+		// The caller may act on it without `use`, and its record can be saved.
+		await approved.take();
+		return approved;
 	}
 
 	/**

@@ -5,7 +5,7 @@ import { inspect } from "node:util";
 import { Approved } from "./approved.js";
 import { Deadline } from "./clock.js";
 import { parseArtifact } from "./core/artifact.js";
-import { fromBase64urlOf, utf8 } from "./core/bytes.js";
+import { fromBase64urlOf, toBase64url, utf8 } from "./core/bytes.js";
 import { parse, Reader } from "./core/canonical.js";
 import { Problem } from "./core/problem.js";
 import { type Duration, readWait } from "./durations.js";
@@ -163,8 +163,9 @@ export function recordOf(enforcer: Enforcer, own: OwnExchange): PendingRecord {
 }
 
 /**
- * The request behind a record. Its artifact must have its hash. An edit that has a right hash is
- * another request, which no decision is about.
+ * The request behind a record. Its artifact must have its hash, and name the key of the record: only
+ * who submitted a request has that, so nobody makes a record of an artifact that was shown or
+ * saved. An edit that has a right hash is another request, which no decision is about.
  * @internal
  */
 export async function openPending(
@@ -182,10 +183,14 @@ export async function openPending(
 	try {
 		const artifact = await parseArtifact(utf8(record.artifact));
 		const seed = fromBase64urlOf("key", record.outcomeKey, 32);
-		return new Exchange(enforcer, {
-			artifact,
-			outcomeKey: new OutcomeKey(seed),
-		});
+		const outcomeKey = new OutcomeKey(seed);
+		const named = artifact.outcomeKey;
+		if (named === null || toBase64url(named) !== outcomeKey.publicKey())
+			throw new Changed(
+				artifact.requestId,
+				"the stored request is not one that was submitted here",
+			);
+		return new Exchange(enforcer, { artifact, outcomeKey });
 	} catch (error) {
 		if (!(error instanceof Problem)) throw error;
 		throw damaged(requestIdOf(record));

@@ -228,20 +228,22 @@ export class TrustStore {
 
 /**
  * Both copies together. Nothing is forgotten: a device that either copy knows to be revoked stays
- * revoked. A copy from before the pairing was made anew is ignored, because it could bring back a
- * device that was lost.
+ * revoked, whatever the pairing. Of a copy from before the pairing was made anew nothing else
+ * counts, because it could bring back a device that was lost.
  */
 export function merged(
 	record: ApproverRecord,
 	other: ApproverRecord,
 ): ApproverRecord {
-	if (record.routingToken !== other.routingToken) return record;
+	const revoked = [...new Set([...record.revoked, ...other.revoked])].sort();
+	if (record.routingToken !== other.routingToken)
+		return { ...record, revoked };
 	const newer =
 		(readTime(other.checkedAt) ?? 0) > (readTime(record.checkedAt) ?? 0);
 	return {
 		...record,
 		devices: [...new Set([...record.devices, ...other.devices])],
-		revoked: [...new Set([...record.revoked, ...other.revoked])].sort(),
+		revoked,
 		addedBy: new Map([...other.addedBy, ...record.addedBy]),
 		checkedAt: newer ? other.checkedAt : record.checkedAt,
 	};
