@@ -15,7 +15,6 @@ import { spellRecord } from "./core/record.js";
 import { AlreadyUsed, Changed, Expired, hide } from "./errors.js";
 import type { AcceptedApproval, Exchange } from "./exchange.js";
 import { DecisionRecord } from "./record.js";
-import type { UseJournal } from "./state.js";
 
 /** What a tool learns about the approval under which it runs. */
 export interface CallContext {
@@ -38,7 +37,6 @@ export interface UseOptions {
 export interface ApprovalParts {
 	exchange: Exchange;
 	accepted: AcceptedApproval;
-	journal: UseJournal;
 	enforcerId: string;
 	tenantId: string;
 }
@@ -87,7 +85,7 @@ export class Approved {
 		const decided = {
 			enforcerId,
 			artifact: exchange.own.artifact.text,
-			decision: accepted.text,
+			decision: accepted.message.body.raw,
 			device: accepted.decision.device.text,
 		};
 		return new DecisionRecord(spellRecord(subject, decided, []));
@@ -95,8 +93,9 @@ export class Approved {
 
 	/**
 	 * Runs a function under this approval, once: compares the call with the one that was signed,
-	 * judges the decision again, takes the approval in the journal, and gives the function a fresh copy of the
-	 * arguments. After a crash in between the approval counts as used.
+	 * judges the decision again, takes the approval in the journal, tells the approver that it is
+	 * allowed, and gives the function a fresh copy of the arguments. After a crash in between the
+	 * approval counts as used. Another call is denied as changed, and ends the approval.
 	 */
 	async use<A = JsonObject, R = unknown>(
 		call: Call | Content,
@@ -105,7 +104,10 @@ export class Approved {
 	): Promise<R> {
 		const subject = subjectOf(call);
 		const { exchange, accepted } = this.#parts;
-		if (!isSame(subject, exchange)) throw new Changed(this.requestId);
+		if (!isSame(subject, exchange)) {
+			await exchange.deny(accepted.message, "changed");
+			throw new Changed(this.requestId);
+		}
 		this.#checkTime(signal);
 		// The device may have been revoked since.
 		await exchange.judgeAgain(accepted, signal);
@@ -118,14 +120,15 @@ export class Approved {
 	}
 
 	/**
-	 * Takes the approval in the journal, so that nothing else can use it.
+	 * Takes the approval, so that nothing else can use it, and then says that it is allowed.
 	 * @internal
 	 */
 	async take(): Promise<void> {
 		if (this.#isTaken) return;
-		if ((await this.#parts.journal.take(this.requestId)) !== true)
-			throw new AlreadyUsed(this.requestId);
+		const { exchange, accepted } = this.#parts;
+		if (!(await exchange.take())) throw new AlreadyUsed(this.requestId);
 		this.#isTaken = true;
+		await exchange.acknowledge(accepted.message, "allowed");
 	}
 
 	#checkTime(signal: AbortSignal | undefined): void {

@@ -45,12 +45,7 @@ import {
 	readProfile,
 } from "./profile.js";
 import { type VerifiedRecord, verifyRecord } from "./record.js";
-import {
-	DirectoryState,
-	FileJournal,
-	type State,
-	type UseJournal,
-} from "./state.js";
+import { DirectoryState, FileJournal, type State } from "./state.js";
 import { parseStored, spellStored } from "./submission.js";
 import { TrustStore } from "./trust.js";
 
@@ -93,15 +88,14 @@ export async function openClient(
 		gateway,
 		trust: new TrustStore(current, parts.state, gateway, clock),
 		clock,
+		journal: options.journal ?? new FileJournal(parts.state),
 	};
-	const journal = options.journal ?? new FileJournal(parts.state);
-	return new Client(enforcer, parts.state, journal, log);
+	return new Client(enforcer, parts.state, log);
 }
 
 export class Client {
 	readonly #enforcer: Enforcer;
 	readonly #state: State;
-	readonly #journal: UseJournal;
 	readonly #log: EventLog;
 	readonly #limiter = new WaitLimiter(MAX_WAITS);
 	/** Submissions under way, by key. */
@@ -111,12 +105,10 @@ export class Client {
 	constructor(
 		enforcer: Enforcer,
 		state: State,
-		journal: UseJournal,
 		log: EventLog,
 	) {
 		this.#enforcer = enforcer;
 		this.#state = state;
-		this.#journal = journal;
 		this.#log = log;
 	}
 
@@ -271,11 +263,9 @@ export class Client {
 			);
 			signal?.throwIfAborted();
 			if (accepted === null) throw new TimedOut(opened.requestId);
-			const journal = this.#journal;
 			const approved = new Approved({
 				exchange: opened,
 				accepted,
-				journal,
 				enforcerId,
 				tenantId,
 			});
@@ -369,7 +359,6 @@ export class Client {
 	#pending(record: PendingRecord): Pending {
 		return new Pending(record, {
 			enforcer: this.#enforcer,
-			journal: this.#journal,
 			limiter: this.#limiter,
 			log: this.#log,
 		});

@@ -15,7 +15,6 @@ import type { EventLog } from "./events.js";
 import { Exchange, type OwnExchange } from "./exchange.js";
 import { OutcomeKey } from "./keys.js";
 import type { WaitLimiter } from "./limiter.js";
-import type { UseJournal } from "./state.js";
 
 /** Nobody has decided yet, as far as is known here. Ask again later. */
 export class StillWaiting {
@@ -36,7 +35,6 @@ export interface OutcomeOptions {
 /** @internal */
 export interface PendingParts {
 	enforcer: Enforcer;
-	journal: UseJournal;
 	limiter: WaitLimiter;
 	log: EventLog;
 }
@@ -78,7 +76,7 @@ export class Pending {
 		options: OutcomeOptions,
 	): Promise<Approved | Denied | StillWaiting> {
 		const wait = readWait(options.wait);
-		const { enforcer, journal, limiter, log } = this.#parts;
+		const { enforcer, limiter, log } = this.#parts;
 		let exchange: Exchange | undefined;
 		try {
 			exchange = await openPending(this.#record, enforcer);
@@ -97,7 +95,6 @@ export class Pending {
 			const approved = new Approved({
 				exchange: opened,
 				accepted,
-				journal,
 				enforcerId,
 				tenantId,
 			});
@@ -110,10 +107,14 @@ export class Pending {
 		}
 	}
 
-	/** Takes the request back. It does not matter if it has ended meanwhile. */
+	/**
+	 * Takes the request back. It does not matter if it has ended meanwhile. An approval that comes
+	 * all the same can no longer be used.
+	 */
 	async withdraw(reason = "withdrawn by the agent's program"): Promise<void> {
 		const { enforcer } = this.#parts;
 		const exchange = await openPending(this.#record, enforcer);
+		await exchange.take();
 		await exchange.withdraw(reason);
 	}
 

@@ -88,3 +88,96 @@ test("a revocation outlives another pairing", () => {
 	const both = merged(record, old);
 	assert.deepEqual(both, { ...record, revoked: ["x", "y"] });
 });
+
+test("an approval is acknowledged when it is used, not when it is seen", async () => {
+	const approver = await waiting();
+	const pending = await approver.client.submit({ call: CALL });
+	await approver.asked[0].approve();
+	const outcome = await pending.outcome({ wait: "5s" });
+	assert.ok(outcome instanceof Approved);
+	assert.equal(effectOf(approver, pending.requestId), undefined);
+	const effect = await outcome.use(CALL, () =>
+		effectOf(approver, pending.requestId),
+	);
+	assert.equal(effect, "allowed");
+});
+
+test("a changed call is acknowledged as changed, and ends the approval", async () => {
+	const approver = await waiting();
+	const pending = await approver.client.submit({ call: CALL });
+	await approver.asked[0].approve();
+	const outcome = await pending.outcome({ wait: "5s" });
+	const other = { ...CALL, args: { amount: 501 } };
+	const error = await thrown(() => outcome.use(other, () => assert.fail()));
+	assert.ok(error instanceof Changed, `${error}`);
+	assert.equal(effectOf(approver, pending.requestId), "changed");
+	const late = await thrown(() => outcome.use(CALL, () => assert.fail()));
+	assert.ok(late instanceof AlreadyUsed, `${late}`);
+});
+
+/** A durable request, about which both verdicts are signed and none is delivered. */
+async function decidedTwice() {
+	const approver = await waiting();
+	const pending = await approver.client.submit({ call: CALL });
+	const { gateway } = approver;
+	const decide = gateway.decide.bind(gateway);
+	const signed = [];
+	gateway.decide = (_, decision) => signed.push(decision);
+	await approver.asked[0].approve();
+	await approver.asked[0].reject();
+	const deliver = (decision) => {
+		decide(pending.requestId, decision);
+		gateway.tamper = async () => decision;
+	};
+	return { approver, pending, deliver, signed };
+}
+
+test("a denial is final, whatever is delivered afterwards", async () => {
+	const { approver, pending, deliver, signed } = await decidedTwice();
+	const [approval, rejection] = signed;
+	deliver(rejection);
+	assert.ok((await pending.outcome({ wait: "5s" })) instanceof Rejected);
+	assert.equal(effectOf(approver, pending.requestId), "rejected");
+	deliver(approval);
+	const outcome = await pending.outcome({ wait: "5s" });
+	assert.ok(outcome instanceof Approved);
+	const error = await thrown(() => outcome.use(CALL, () => assert.fail("ran")));
+	assert.ok(error instanceof AlreadyUsed, `${error}`);
+});
+
+test("an untrusted decision is final too", async () => {
+	const { approver, pending, deliver, signed } = await decidedTwice();
+	const [approval] = signed;
+	deliver(approval.replace('"approve"', '"reject"'));
+	const refused = await pending.outcome({ wait: "5s" });
+	assert.equal(refused.cause, "untrusted");
+	assert.equal(effectOf(approver, pending.requestId), "untrusted");
+	deliver(approval);
+	const outcome = await pending.outcome({ wait: "5s" });
+	const error = await thrown(() => outcome.use(CALL, () => assert.fail("ran")));
+	assert.ok(error instanceof AlreadyUsed, `${error}`);
+});
+
+test("a withdrawal is final, even if the gateway ignores it", async () => {
+	const { approver, pending, deliver, signed } = await decidedTwice();
+	approver.gateway.down();
+	await pending.withdraw();
+	approver.gateway.up();
+	deliver(signed[0]);
+	const outcome = await pending.outcome({ wait: "5s" });
+	const error = await thrown(() => outcome.use(CALL, () => assert.fail("ran")));
+	assert.ok(error instanceof AlreadyUsed, `${error}`);
+});
+
+test("no denial is signed about an approval that was used", async () => {
+	const { approver, pending, deliver, signed } = await decidedTwice();
+	const [approval, rejection] = signed;
+	deliver(approval);
+	const outcome = await pending.outcome({ wait: "5s" });
+	const acks = () => approver.gateway.calls.get("POST /v1/acks") ?? 0;
+	await outcome.use(CALL, () => {});
+	const before = acks();
+	deliver(rejection);
+	assert.ok((await pending.outcome({ wait: "5s" })) instanceof Rejected);
+	assert.equal(acks(), before);
+});
