@@ -115,7 +115,8 @@ export class Approved {
 		if (this.#isUsed) throw new AlreadyUsed(this.requestId);
 		this.#isUsed = true;
 		this.#checkTime(signal);
-		const args = argumentsOf(subject) as A;
+		const { text } = exchange.own.artifact;
+		const args = argumentsOf(text, subject.tool !== undefined) as A;
 		return await run(args, { approval: this, signal });
 	}
 
@@ -153,7 +154,8 @@ export class Approved {
  */
 export function isSame(subject: Subject, exchange: Exchange): boolean {
 	const { artifactType, payload } = exchange.own.artifact;
-	const shown = comparable(artifactType, payload as JsonObject);
+	const isCall = subject.tool !== undefined;
+	const shown = comparable(artifactType, payload as JsonObject, isCall);
 	const wanted = JSON.parse(subject.payload);
-	return comparable(subject.artifactType, wanted) === shown;
+	return comparable(subject.artifactType, wanted, isCall) === shown;
 }
