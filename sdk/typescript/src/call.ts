@@ -7,6 +7,7 @@ import type {
 	JsonObject as CoreObject,
 	JsonValue as CoreValue,
 } from "./core/types.js";
+import { visibleText } from "./core/visible.js";
 import { NotAskable } from "./errors.js";
 
 export type JsonValue =
@@ -201,6 +202,6 @@ function membersOf(object: object, path: string, depth: number): JsonObject {
 }
 
 function unfit(path: string, problem: string): NotAskable {
-	const place = path === "" ? "the value" : path.slice(0, 200);
+	const place = path === "" ? "the value" : visibleText(path.slice(0, 200));
 	return new NotAskable(`${place} ${problem}`);
 }

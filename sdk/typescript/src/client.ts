@@ -4,6 +4,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { Approved, type ApprovedFunction, isSame } from "./approved.js";
+import { hasActions, shownRepository } from "./artifact.js";
 import { type Subject, subjectOf } from "./call.js";
 import { type Clock, Deadline, SYSTEM_CLOCK } from "./clock.js";
 import { sha256, toHex, utf8 } from "./core/bytes.js";
@@ -91,6 +92,19 @@ export async function openClient(
 		journal: options.journal ?? new FileJournal(parts.state),
 	};
 	return new Client(enforcer, parts.state, log);
+}
+
+/** Whether a request asks those whom the options name, with their choices, about their place. */
+function isFor(options: RequestOptions, exchange: Exchange): boolean {
+	const { artifact } = exchange.own;
+	const { approver, repoRef, actions } = options;
+	// Without these options the request may ask anyone, and name the machine that it began on.
+	const isAsked =
+		approver === undefined ||
+		exchange.asked.every((asked) => asked === approver);
+	const isPlace =
+		repoRef === undefined || artifact.repository === shownRepository(repoRef);
+	return isAsked && isPlace && hasActions(artifact, actions ?? []);
 }
 
 export class Client {
@@ -346,7 +360,8 @@ export class Client {
 		const kept = parseStored(stored ?? "");
 		const record = parsePending(kept.request);
 		const exchange = await openPending(record, this.#enforcer);
-		if (!isSame(subject, exchange)) throw new KeyReused();
+		if (!isSame(subject, exchange) || !isFor(submission, exchange))
+			throw new KeyReused();
 		const expiry = Deadline.at(clock, exchange.expiresAt());
 		if (!expiry.isOver()) {
 			const submitUntil = this.#submitUntil(submission, expiry);

@@ -17,6 +17,8 @@ import {
 	Rejected,
 } from "@countersign/client";
 import { FakeApprover } from "@countersign/client/testing";
+import { Deadline, SYSTEM_CLOCK } from "../dist/clock.js";
+import { parse } from "../dist/core/canonical.js";
 import { HttpTransport } from "../dist/http.js";
 import { parseProfile } from "../dist/profile.js";
 import { DirectoryState } from "../dist/state.js";
@@ -299,4 +301,156 @@ test("a device id with two keys is not encrypted to", async () => {
 		sealArtifact({}, {}, [approver(1), approver(2)]),
 	);
 	assert.ok(error instanceof ProfileError, `${error}`);
+});
+
+/** A store of trust whose gateway answers with this, after something else has happened. */
+async function trustStore(t, statements, meanwhile = async () => {}) {
+	const state = new DirectoryState(join(await directory(t), "/"));
+	const record = {
+		id: "alice",
+		devices: [],
+		revoked: [],
+		addedBy: new Map(),
+		checkedAt: "",
+		routingToken: "old",
+	};
+	const profile = { tenantId: "acme", approvers: [record] };
+	const gateway = {
+		call: async () => {
+			await meanwhile(profile, state);
+			return { json: () => parse("answer", JSON.stringify({ statements })) };
+		},
+	};
+	const read = async () => structuredClone(profile);
+	const store = new TrustStore(read, state, gateway, SYSTEM_CLOCK);
+	const deadline = Deadline.after(SYSTEM_CLOCK, 1_000);
+	return { state, ask: () => store.devicesOf(["alice"], true, deadline) };
+}
+
+test("a late answer for an old pairing changes nothing of the new one", async (t) => {
+	const learned = {
+		id: "alice",
+		routing_token: "new",
+		checked_at: "2026-02-21T12:00:00Z",
+		devices: [],
+		revoked: [],
+		added_by: { two: "one" },
+	};
+	const text = JSON.stringify({ v: 1, approvers: [learned] });
+	const { state, ask } = await trustStore(t, [], async (profile, files) => {
+		profile.approvers[0].routingToken = "new";
+		await files.store("trust.json", text);
+	});
+	await ask();
+	const { approvers } = JSON.parse(await state.load("trust.json"));
+	assert.deepEqual(approvers, [learned]);
+});
+
+test("a list of too many statements is not followed", async (t) => {
+	const many = await trustStore(t, new Array(513).fill({}));
+	const error = await thrown(many.ask);
+	assert.match(error.message, /more than 512 statements/);
+	await (await trustStore(t, new Array(512).fill({}))).ask();
+});
+
+test("a lock that was stolen is neither written under nor removed by its first holder", async (t) => {
+	const place = await directory(t);
+	const state = new DirectoryState(join(place, "/"));
+	const lock = join(place, "trust.lock");
+	const lockText = () => readFile(lock, "utf8").catch(() => null);
+	const [first, second] = [Promise.withResolvers?.() ?? later(), later()];
+	let runs = 0;
+	const suspended = state.exclusively(async (isHeld) => {
+		runs += 1;
+		if (runs === 1) await first.promise;
+		if (await isHeld()) await state.store("list", `${await load()} first`);
+		else throw new Error("not held");
+	});
+	const load = async () => (await state.load("list")) ?? "";
+	await until(async () => runs === 1);
+	const mine = await lockText();
+	await utimes(lock, 1, 1);
+	const thief = state.exclusively(async () => {
+		await second.promise;
+		await state.store("list", `${await load()} second`);
+	});
+	await until(async () => ![mine, null].includes(await lockText()));
+	const theirs = await lockText();
+	first.resolve();
+	await assert.rejects(suspended, /not held/);
+	assert.equal(await lockText(), theirs);
+	second.resolve();
+	await thief;
+	assert.equal(await load(), " second");
+	assert.equal(await lockText(), null);
+});
+
+function later() {
+	let resolve;
+	const promise = new Promise((done) => {
+		resolve = done;
+	});
+	return { promise, resolve };
+}
+
+test("a key is of one request: whom, what choices, and where", async () => {
+	const approver = await waiting();
+	const actions = [Action.approve("a", "To staging")];
+	const first = { call: CALL, key: "k", repoRef: "repo:a", actions };
+	const { requestId } = await approver.client.submit(first);
+	const same = await approver.client.submit(first);
+	assert.equal(same.requestId, requestId);
+	for (const other of [
+		{ repoRef: "repo:b" },
+		{ actions: [] },
+		{ actions: [Action.approve("a", "To production")] },
+		{ approver: "somebody-else" },
+	]) {
+		const changed = { ...first, ...other };
+		const error = await thrown(() => approver.client.submit(changed));
+		assert.ok(error instanceof KeyReused, `${error}`);
+	}
+});
+
+test("a state directory that others can write is not used", async (t) => {
+	const place = join(await directory(t), "state");
+	await mkdir(place, { mode: 0o700 });
+	const state = new DirectoryState(join(place, "/"));
+	assert.equal(await state.create("used/a", ""), true);
+	for (const [where, mode] of [
+		[place, 0o770],
+		[place, 0o702],
+		[join(place, "used"), 0o770],
+	]) {
+		await chmod(where, mode);
+		const error = await thrown(() => state.create("used/b", ""));
+		assert.ok(error instanceof ProfileError, `${error}`);
+		await chmod(where, 0o700);
+	}
+	await chmod(place, 0o770);
+	for (const use of [
+		() => state.load("trust.json"),
+		() => state.store("trust.json", ""),
+		() => state.exclusively(async () => {}),
+	])
+		assert.ok((await thrown(use)) instanceof ProfileError);
+});
+
+test("names are visible in errors and events", async () => {
+	const events = [];
+	const onEvent = (event) => events.push(event);
+	const approver = await FakeApprover.create({ onEvent });
+	const args = { "a\u202eb\n": new Date() };
+	const error = await thrown(() =>
+		approver.client.ask({ call: { name: "pay", args } }),
+	);
+	assert.ok(error instanceof NotAskable);
+	assert.doesNotMatch(error.message, /\u202e|\n/);
+	const call = { name: "pay\u202e\nroot", args: {} };
+	await thrown(() => approver.client.ask({ call }));
+	assert.deepEqual(
+		events.map(({ event }) => event),
+		["asked", "denied"],
+	);
+	for (const { tool } of events) assert.doesNotMatch(tool, /\u202e|\n/);
 });
