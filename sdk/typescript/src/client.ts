@@ -116,11 +116,7 @@ export class Client {
 	readonly #keys = new Map<string, Promise<unknown>>();
 
 	/** @internal */
-	constructor(
-		enforcer: Enforcer,
-		state: State,
-		log: EventLog,
-	) {
+	constructor(enforcer: Enforcer, state: State, log: EventLog) {
 		this.#enforcer = enforcer;
 		this.#state = state;
 		this.#log = log;

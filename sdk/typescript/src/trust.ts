@@ -265,8 +265,7 @@ export function merged(
 	other: ApproverRecord,
 ): ApproverRecord {
 	const revoked = [...new Set([...record.revoked, ...other.revoked])].sort();
-	if (record.routingToken !== other.routingToken)
-		return { ...record, revoked };
+	if (record.routingToken !== other.routingToken) return { ...record, revoked };
 	const newer =
 		(readTime(other.checkedAt) ?? 0) > (readTime(record.checkedAt) ?? 0);
 	return {
