@@ -99,7 +99,7 @@ export class DirectoryState implements State {
 			const holder = await readPrivate(path);
 			const age = found === null ? 0 : Date.now() - found.mtimeMs;
 			if (holder !== null && Math.abs(age) > LOCK_TIMEOUT_MS)
-				await removeLock(path, holder);
+				await removeLock(path, holder, found?.ino);
 			if (waited > 2 * LOCK_TIMEOUT_MS)
 				throw new CountersignError(`${path} is locked by another process`);
 			await sleep(LOCK_INTERVAL_MS);
@@ -113,14 +113,25 @@ export class DirectoryState implements State {
 	}
 }
 
-/** Removes a lock with this mark. It is moved away first, so that no other one is removed. */
-async function removeLock(path: string, mark: string): Promise<void> {
+/**
+ * Removes a lock with this mark. It is moved away first, so that no other one is removed. Locks of
+ * the Python library have no mark: they are told apart by the number of the file.
+ * @internal
+ */
+export async function removeLock(
+	path: string,
+	mark: string,
+	number?: number,
+): Promise<void> {
 	if ((await readPrivate(path)) !== mark) return;
 	const moved = `${path}.${toHex(randomBytes(8))}.part`;
 	try {
 		await rename(path, moved);
 		// Another process was faster, and this is its lock.
-		if ((await readPrivate(moved)) !== mark) await link(moved, path);
+		const isOther =
+			(await readPrivate(moved)) !== mark ||
+			(number !== undefined && (await stat(moved)).ino !== number);
+		if (isOther) await link(moved, path);
 	} catch (error) {
 		if (!["ENOENT", "EEXIST"].includes(errorCode(error))) throw error;
 	} finally {

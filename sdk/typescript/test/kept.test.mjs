@@ -1,7 +1,14 @@
 // What is kept in files, and whom it is believed: revocations, locks, directories, ids.
 
 import assert from "node:assert/strict";
-import { chmod, mkdir, readFile, utimes } from "node:fs/promises";
+import {
+	chmod,
+	mkdir,
+	readFile,
+	stat,
+	utimes,
+	writeFile,
+} from "node:fs/promises";
 import https from "node:https";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -10,7 +17,7 @@ import { Deadline, SYSTEM_CLOCK } from "../dist/clock.js";
 import { parse } from "../dist/core/canonical.js";
 import { HttpTransport } from "../dist/http.js";
 import { parseProfile } from "../dist/profile.js";
-import { DirectoryState } from "../dist/state.js";
+import { DirectoryState, removeLock } from "../dist/state.js";
 import { sealArtifact } from "../dist/submission.js";
 import { merged, TrustStore } from "../dist/trust.js";
 import { directory, thrown, until } from "./support.mjs";
@@ -192,6 +199,16 @@ test("a lock that was stolen is neither written under nor removed by its first h
 	await thief;
 	assert.equal(await load(), " second");
 	assert.equal(await lockText(), null);
+});
+
+test("a new lock without a mark is not taken for an old one", async (t) => {
+	const lock = join(await directory(t), "trust.lock");
+	await writeFile(lock, "", { mode: 0o600 });
+	const { ino } = await stat(lock);
+	await removeLock(lock, "", ino + 1);
+	assert.equal((await stat(lock)).ino, ino);
+	await removeLock(lock, "", ino);
+	await assert.rejects(stat(lock));
 });
 
 function later() {
