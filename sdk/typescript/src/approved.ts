@@ -15,7 +15,6 @@ import { spellRecord } from "./core/record.js";
 import { AlreadyUsed, Changed, Expired, hide } from "./errors.js";
 import type { AcceptedApproval, Exchange } from "./exchange.js";
 import { DecisionRecord } from "./record.js";
-import type { UseJournal } from "./state.js";
 
 /** What a tool learns about the approval under which it runs. */
 export interface CallContext {
@@ -38,7 +37,6 @@ export interface UseOptions {
 export interface ApprovalParts {
 	exchange: Exchange;
 	accepted: AcceptedApproval;
-	journal: UseJournal;
 	enforcerId: string;
 	tenantId: string;
 }
@@ -59,6 +57,9 @@ export class Approved {
 	/** Until when it can be used: RFC 3339. */
 	readonly expiresAt: string;
 	readonly #parts: ApprovalParts;
+	/** Whether this object has the approval to itself, and whether it has used it. */
+	#isTaken = false;
+	#isUsed = false;
 
 	/** @internal */
 	constructor(parts: ApprovalParts) {
@@ -84,7 +85,7 @@ export class Approved {
 		const decided = {
 			enforcerId,
 			artifact: exchange.own.artifact.text,
-			decision: accepted.text,
+			decision: accepted.message.body.raw,
 			device: accepted.decision.device.text,
 		};
 		return new DecisionRecord(spellRecord(subject, decided, []));
@@ -92,8 +93,9 @@ export class Approved {
 
 	/**
 	 * Runs a function under this approval, once: compares the call with the one that was signed,
-	 * judges the decision again, takes the approval in the journal, and gives the function a fresh copy of the
-	 * arguments. After a crash in between the approval counts as used.
+	 * judges the decision again, takes the approval in the journal, tells the approver that it is
+	 * allowed, and gives the function a fresh copy of the arguments. After a crash in between the
+	 * approval counts as used. Another call is denied as changed, and ends the approval.
 	 */
 	async use<A = JsonObject, R = unknown>(
 		call: Call | Content,
@@ -101,16 +103,33 @@ export class Approved {
 		{ signal }: UseOptions = {},
 	): Promise<R> {
 		const subject = subjectOf(call);
-		const { exchange, accepted, journal } = this.#parts;
-		if (!isSame(subject, exchange)) throw new Changed(this.requestId);
+		const { exchange, accepted } = this.#parts;
+		if (!isSame(subject, exchange)) {
+			await exchange.deny(accepted.message, "changed");
+			throw new Changed(this.requestId);
+		}
 		this.#checkTime(signal);
 		// The device may have been revoked since.
 		await exchange.judgeAgain(accepted, signal);
-		if ((await journal.take(this.requestId)) !== true)
-			throw new AlreadyUsed(this.requestId);
+		await this.take();
+		if (this.#isUsed) throw new AlreadyUsed(this.requestId);
+		this.#isUsed = true;
 		this.#checkTime(signal);
-		const args = argumentsOf(subject) as A;
+		const { text } = exchange.own.artifact;
+		const args = argumentsOf(text, subject.tool !== undefined) as A;
 		return await run(args, { approval: this, signal });
+	}
+
+	/**
+	 * Takes the approval, so that nothing else can use it, and then says that it is allowed.
+	 * @internal
+	 */
+	async take(): Promise<void> {
+		if (this.#isTaken) return;
+		const { exchange, accepted } = this.#parts;
+		if (!(await exchange.take())) throw new AlreadyUsed(this.requestId);
+		this.#isTaken = true;
+		await exchange.acknowledge(accepted.message, "allowed");
 	}
 
 	#checkTime(signal: AbortSignal | undefined): void {
@@ -135,7 +154,8 @@ export class Approved {
  */
 export function isSame(subject: Subject, exchange: Exchange): boolean {
 	const { artifactType, payload } = exchange.own.artifact;
-	const shown = comparable(artifactType, payload as JsonObject);
+	const isCall = subject.tool !== undefined;
+	const shown = comparable(artifactType, payload as JsonObject, isCall);
 	const wanted = JSON.parse(subject.payload);
-	return comparable(subject.artifactType, wanted) === shown;
+	return comparable(subject.artifactType, wanted, isCall) === shown;
 }

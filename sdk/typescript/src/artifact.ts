@@ -19,6 +19,7 @@ import type { OutcomeKey } from "./keys.js";
 import type { AskedApprover } from "./trust.js";
 
 const MAX_REPOSITORY_CHARS = 1_024;
+const ACTIONS = "org.proto.requestedActions";
 const MAX_ACTIONS = 5;
 const MAX_CAPTION_CHARS = 80;
 /** The gateway takes no more of the ciphertext's text, which is base64url. */
@@ -66,7 +67,7 @@ export async function completeArtifact(
 ): Promise<Artifact> {
 	const repository = {
 		salt: toBase64url(randomBytes(16)),
-		text: [...options.repoRef].slice(0, MAX_REPOSITORY_CHARS).join(""),
+		text: shownRepository(options.repoRef),
 	};
 	const hidden = `countersign repository v1\n${repository.salt}\n${repository.text}`;
 	const devices = asked.map(({ id, trust }) => [
@@ -102,6 +103,25 @@ export async function completeArtifact(
 	return readOwn(bytes);
 }
 
+/** @internal */
+export function shownRepository(repoRef: string): string {
+	return [...repoRef].slice(0, MAX_REPOSITORY_CHARS).join("");
+}
+
+/**
+ * Whether an artifact offers exactly these choices.
+ * @internal
+ */
+export function hasActions(
+	{ text }: Artifact,
+	actions: RequestedAction[],
+): boolean {
+	const { extensions } = JSON.parse(text);
+	const offered = extensions?.[ACTIONS];
+	const found = offered === undefined ? {} : { [ACTIONS]: offered };
+	return spell(found) === spell(actionsExtension(actions));
+}
+
 /** An artifact as devices will read it: what they would refuse is not sent. */
 async function readOwn(bytes: Bytes): Promise<Artifact> {
 	try {
@@ -135,5 +155,5 @@ function actionsExtension(actions: RequestedAction[]): JsonObject {
 		caption,
 		decision,
 	}));
-	return { "org.proto.requestedActions": { version: 1, actions: list } };
+	return { [ACTIONS]: { version: 1, actions: list } };
 }

@@ -7,6 +7,7 @@ import type {
 	JsonObject as CoreObject,
 	JsonValue as CoreValue,
 } from "./core/types.js";
+import { visibleText } from "./core/visible.js";
 import { NotAskable } from "./errors.js";
 
 export type JsonValue =
@@ -61,9 +62,11 @@ const MAX_DEPTH = 60;
 /** U+0000, or half of a surrogate pair. */
 const UNFIT = /[\0\p{Cs}]/u;
 
-/** `order` names arguments in the order of display. It is not part of the comparison. */
+/** `order` names arguments in the order of display. It is not part of the comparison of calls. */
 export function subjectOf(asked: Call | Content, order?: string[]): Subject {
 	if ("name" in asked) {
+		if (order !== undefined && !isTexts(order))
+			throw new NotAskable("show: expected a list of texts");
 		const { name, args } = asked;
 		if (typeof name !== "string" || name.trim() === "")
 			throw new NotAskable("the name of the tool is empty");
@@ -88,17 +91,33 @@ export function subjectOf(asked: Call | Content, order?: string[]): Subject {
 	};
 }
 
-/** What two calls are compared by. */
-export function comparable(artifactType: string, payload: JsonObject): string {
-	const { order: _, ...rest } = payload;
-	const compared = payload.kind === "tool" ? rest : payload;
+function isTexts(value: unknown): boolean {
+	return (
+		Array.isArray(value) && value.every((item) => typeof item === "string")
+	);
+}
+
+/**
+ * What is compared of a payload. A call says nothing about the order of display, so only there it
+ * is left out, and only if it can be nothing else.
+ */
+export function comparable(
+	artifactType: string,
+	payload: JsonObject,
+	isCall: boolean,
+): string {
+	const { order, ...rest } = payload;
+	const compared = isCall && isTexts(order) ? rest : payload;
 	return canonical([artifactType, compared] as CoreValue);
 }
 
-/** What runs: the arguments of a call, or the content. A fresh copy each time. */
-export function argumentsOf({ payload, tool }: Subject): JsonObject {
-	const content = JSON.parse(payload);
-	return tool === undefined ? content : content.input;
+/**
+ * What runs: the arguments of a call, or the content, from the text of the signed artifact. A fresh
+ * copy each time.
+ */
+export function argumentsOf(artifact: string, isCall: boolean): JsonObject {
+	const { payload } = JSON.parse(artifact);
+	return isCall ? payload.input : payload;
 }
 
 /** The canonical text of an object, read once more by the strict reader. */
@@ -183,6 +202,6 @@ function membersOf(object: object, path: string, depth: number): JsonObject {
 }
 
 function unfit(path: string, problem: string): NotAskable {
-	const place = path === "" ? "the value" : path.slice(0, 200);
+	const place = path === "" ? "the value" : visibleText(path.slice(0, 200));
 	return new NotAskable(`${place} ${problem}`);
 }

@@ -4,6 +4,7 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { Approved, type ApprovedFunction, isSame } from "./approved.js";
+import { hasActions, shownRepository } from "./artifact.js";
 import { type Subject, subjectOf } from "./call.js";
 import { type Clock, Deadline, SYSTEM_CLOCK } from "./clock.js";
 import { sha256, toHex, utf8 } from "./core/bytes.js";
@@ -45,12 +46,7 @@ import {
 	readProfile,
 } from "./profile.js";
 import { type VerifiedRecord, verifyRecord } from "./record.js";
-import {
-	DirectoryState,
-	FileJournal,
-	type State,
-	type UseJournal,
-} from "./state.js";
+import { DirectoryState, FileJournal, type State } from "./state.js";
 import { parseStored, spellStored } from "./submission.js";
 import { TrustStore } from "./trust.js";
 
@@ -93,30 +89,36 @@ export async function openClient(
 		gateway,
 		trust: new TrustStore(current, parts.state, gateway, clock),
 		clock,
+		journal: options.journal ?? new FileJournal(parts.state),
 	};
-	const journal = options.journal ?? new FileJournal(parts.state);
-	return new Client(enforcer, parts.state, journal, log);
+	return new Client(enforcer, parts.state, log);
+}
+
+/** Whether a request asks those whom the options name, with their choices, about their place. */
+function isFor(options: RequestOptions, exchange: Exchange): boolean {
+	const { artifact } = exchange.own;
+	const { approver, repoRef, actions } = options;
+	// Without these options the request may ask anyone, and name the machine that it began on.
+	const isAsked =
+		approver === undefined ||
+		exchange.asked.every((asked) => asked === approver);
+	const isPlace =
+		repoRef === undefined || artifact.repository === shownRepository(repoRef);
+	return isAsked && isPlace && hasActions(artifact, actions ?? []);
 }
 
 export class Client {
 	readonly #enforcer: Enforcer;
 	readonly #state: State;
-	readonly #journal: UseJournal;
 	readonly #log: EventLog;
 	readonly #limiter = new WaitLimiter(MAX_WAITS);
 	/** Submissions under way, by key. */
 	readonly #keys = new Map<string, Promise<unknown>>();
 
 	/** @internal */
-	constructor(
-		enforcer: Enforcer,
-		state: State,
-		journal: UseJournal,
-		log: EventLog,
-	) {
+	constructor(enforcer: Enforcer, state: State, log: EventLog) {
 		this.#enforcer = enforcer;
 		this.#state = state;
-		this.#journal = journal;
 		this.#log = log;
 	}
 
@@ -164,11 +166,14 @@ export class Client {
 	/** Asks a person, and waits. Anything but an accepted approval throws `Denied`. */
 	async ask(question: Question): Promise<Approved> {
 		const asked = "call" in question ? question.call : question;
-		return this.#ask(
+		const approved = await this.#ask(
 			subjectOf(asked, question.show),
 			question,
 			question.signal,
 		);
+		// The caller may act on it without `use`, and its record can be saved.
+		await approved.take();
+		return approved;
 	}
 
 	/**
@@ -268,11 +273,9 @@ export class Client {
 			);
 			signal?.throwIfAborted();
 			if (accepted === null) throw new TimedOut(opened.requestId);
-			const journal = this.#journal;
 			const approved = new Approved({
 				exchange: opened,
 				accepted,
-				journal,
 				enforcerId,
 				tenantId,
 			});
@@ -353,7 +356,8 @@ export class Client {
 		const kept = parseStored(stored ?? "");
 		const record = parsePending(kept.request);
 		const exchange = await openPending(record, this.#enforcer);
-		if (!isSame(subject, exchange)) throw new KeyReused();
+		if (!isSame(subject, exchange) || !isFor(submission, exchange))
+			throw new KeyReused();
 		const expiry = Deadline.at(clock, exchange.expiresAt());
 		if (!expiry.isOver()) {
 			const submitUntil = this.#submitUntil(submission, expiry);
@@ -366,7 +370,6 @@ export class Client {
 	#pending(record: PendingRecord): Pending {
 		return new Pending(record, {
 			enforcer: this.#enforcer,
-			journal: this.#journal,
 			limiter: this.#limiter,
 			log: this.#log,
 		});

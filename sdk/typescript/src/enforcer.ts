@@ -3,6 +3,7 @@
 import type { Clock } from "./clock.js";
 import type { Gateway } from "./gateway.js";
 import type { EncryptionKeys } from "./keys.js";
+import type { UseJournal } from "./state.js";
 import type { TrustStore } from "./trust.js";
 
 export interface Enforcer {
@@ -12,4 +13,6 @@ export interface Enforcer {
 	gateway: Gateway;
 	trust: TrustStore;
 	clock: Clock;
+	/** Takes each request once: for its one use, or for its denial. */
+	journal: UseJournal;
 }

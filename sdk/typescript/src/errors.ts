@@ -96,17 +96,26 @@ export class Expired extends TimedOut {
 	}
 }
 
+/** The states of a request. A gateway that names another one is not quoted: models read it. */
+const STATES: readonly string[] = [
+	"pendingApproval",
+	"decided",
+	"delivered",
+	"expired",
+	"withdrawn",
+	"cancelled",
+];
+
 /** The request was withdrawn or cancelled, or the gateway does not know it any more. */
 export class Ended extends Denied {
 	readonly cause = "ended";
+	/** Such as `withdrawn`; `unknown` if the gateway says anything else. */
 	readonly state: string;
 
 	constructor(state: string, requestId: string) {
-		super(
-			`the request ended without a decision (${visibleText(state)})`,
-			requestId,
-		);
-		this.state = state;
+		const known = STATES.includes(state) ? state : "unknown";
+		super(`the request ended without a decision (${known})`, requestId);
+		this.state = known;
 	}
 }
 

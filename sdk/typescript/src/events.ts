@@ -2,6 +2,7 @@
 
 import { Approved } from "./approved.js";
 import type { Subject } from "./call.js";
+import { visibleText } from "./core/visible.js";
 import type { Denied } from "./errors.js";
 import type { Exchange } from "./exchange.js";
 import type { ClientEvent } from "./options.js";
@@ -45,11 +46,12 @@ export class EventLog {
 }
 
 function toolOf(subject: Subject | undefined): { tool?: string } {
-	return subject?.tool === undefined ? {} : { tool: subject.tool };
+	return subject?.tool === undefined ? {} : { tool: visibleText(subject.tool) };
 }
 
 function about(exchange: Exchange): { requestId: string; tool?: string } {
 	const { kind, tool } = exchange.own.artifact.payload;
-	const named = kind === "tool" && typeof tool === "string" ? { tool } : {};
-	return { requestId: exchange.requestId, ...named };
+	const named = kind === "tool" && typeof tool === "string";
+	const shown = named ? { tool: visibleText(tool) } : {};
+	return { requestId: exchange.requestId, ...shown };
 }

@@ -5,7 +5,7 @@ import { accept, DecisionRefused, type VerifiedDecision } from "./accept.js";
 import { type ArtifactOptions, completeArtifact } from "./artifact.js";
 import type { Subject } from "./call.js";
 import { Deadline, sleep } from "./clock.js";
-import { parse, readTime, spellTime } from "./core/canonical.js";
+import { readTime, spellTime } from "./core/canonical.js";
 import type { Node } from "./core/json.js";
 import type { Artifact } from "./core/types.js";
 import { denialOf } from "./denials.js";
@@ -45,8 +45,8 @@ export interface OwnExchange {
 /** An approval that passed every check. */
 export interface AcceptedApproval {
 	decision: VerifiedDecision;
-	/** The signed body, byte for byte. */
-	text: string;
+	/** The message that delivered it, with the signed body. */
+	message: Message;
 	/** By both clocks: until when it can be used. */
 	deadline: Deadline;
 }
@@ -238,20 +238,33 @@ export class Exchange {
 			decision = await this.#acceptCurrent(message.body, deadline, signal);
 		} catch (error) {
 			if (!(error instanceof DecisionRefused)) throw error;
-			await this.#acknowledge(message, "untrusted");
+			await this.deny(message, "untrusted");
 			throw this.#refusalOf(error);
 		}
-		await this.#acknowledge(
-			message,
-			decision.isApproval ? "allowed" : "rejected",
-		);
-		if (!decision.isApproval)
-			throw new Rejected(this.requestId, {
-				approver: decision.approver,
-				reason: decision.hints.reason,
-				actionId: decision.hints.actionId,
-			});
-		return { decision, text: message.body.raw };
+		// An approval is acknowledged when it is used: until then nothing is allowed.
+		if (decision.isApproval) return { decision, message };
+		await this.deny(message, "rejected");
+		throw new Rejected(this.requestId, {
+			approver: decision.approver,
+			reason: decision.hints.reason,
+			actionId: decision.hints.actionId,
+		});
+	}
+
+	/**
+	 * Signs a denial. The request is taken first: after it nothing may run, whatever the gateway
+	 * delivers. If it was taken before, for a use or a denial, what was signed then stands.
+	 */
+	async deny(
+		message: Message,
+		effect: Exclude<OutcomeEffect, "allowed">,
+	): Promise<void> {
+		if (await this.take()) await this.acknowledge(message, effect);
+	}
+
+	/** Takes the request in the journal. False: it was taken before. */
+	async take(): Promise<boolean> {
+		return (await this.#enforcer.journal.take(this.requestId)) === true;
 	}
 
 	/** Judges a decision by a current list of devices. */
@@ -289,18 +302,19 @@ export class Exchange {
 
 	/** Before an approval is used, which may be long after it came. */
 	async judgeAgain(
-		{ text, deadline }: AcceptedApproval,
+		{ message, deadline }: AcceptedApproval,
 		signal?: AbortSignal,
 	): Promise<void> {
 		try {
-			const decision = parse("decision", text);
 			await this.#acceptCurrent(
-				decision,
+				message.body,
 				deadline.within(JUDGE_TIMEOUT_MS),
 				signal,
 			);
 		} catch (error) {
 			signal?.throwIfAborted();
+			if (error instanceof DecisionRefused)
+				await this.deny(message, "untrusted");
 			throw denialOf(this.#refusalOf(error), this.requestId);
 		}
 	}
@@ -313,7 +327,7 @@ export class Exchange {
 	}
 
 	/** A failure is ignored: the answer to the caller does not depend on it. */
-	async #acknowledge(message: Message, effect: OutcomeEffect): Promise<void> {
+	async acknowledge(message: Message, effect: OutcomeEffect): Promise<void> {
 		const { clock, tenantId, enforcerId, gateway } = this.#enforcer;
 		const now = spellTime(clock.now());
 		const { artifact, outcomeKey } = this.own;

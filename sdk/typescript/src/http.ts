@@ -90,6 +90,8 @@ export class HttpTransport implements Transport {
 			"https:": new https.Agent({
 				keepAlive: true,
 				minVersion: "TLSv1.2",
+				// The environment can change the default.
+				rejectUnauthorized: true,
 				...(roots === undefined ? {} : { ca: roots }),
 			}),
 		};

@@ -8,7 +8,7 @@ import type { OutcomeKey } from "./keys.js";
 
 const PAYLOAD_TYPE = "application/vnd.in-toto+json";
 
-export type OutcomeEffect = "allowed" | "rejected" | "untrusted";
+export type OutcomeEffect = "allowed" | "rejected" | "untrusted" | "changed";
 
 export interface OutcomeStatement {
 	requestId: string;

@@ -5,7 +5,7 @@ import { inspect } from "node:util";
 import { Approved } from "./approved.js";
 import { Deadline } from "./clock.js";
 import { parseArtifact } from "./core/artifact.js";
-import { fromBase64urlOf, utf8 } from "./core/bytes.js";
+import { fromBase64urlOf, toBase64url, utf8 } from "./core/bytes.js";
 import { parse, Reader } from "./core/canonical.js";
 import { Problem } from "./core/problem.js";
 import { type Duration, readWait } from "./durations.js";
@@ -15,7 +15,6 @@ import type { EventLog } from "./events.js";
 import { Exchange, type OwnExchange } from "./exchange.js";
 import { OutcomeKey } from "./keys.js";
 import type { WaitLimiter } from "./limiter.js";
-import type { UseJournal } from "./state.js";
 
 /** Nobody has decided yet, as far as is known here. Ask again later. */
 export class StillWaiting {
@@ -36,7 +35,6 @@ export interface OutcomeOptions {
 /** @internal */
 export interface PendingParts {
 	enforcer: Enforcer;
-	journal: UseJournal;
 	limiter: WaitLimiter;
 	log: EventLog;
 }
@@ -78,7 +76,7 @@ export class Pending {
 		options: OutcomeOptions,
 	): Promise<Approved | Denied | StillWaiting> {
 		const wait = readWait(options.wait);
-		const { enforcer, journal, limiter, log } = this.#parts;
+		const { enforcer, limiter, log } = this.#parts;
 		let exchange: Exchange | undefined;
 		try {
 			exchange = await openPending(this.#record, enforcer);
@@ -97,7 +95,6 @@ export class Pending {
 			const approved = new Approved({
 				exchange: opened,
 				accepted,
-				journal,
 				enforcerId,
 				tenantId,
 			});
@@ -110,10 +107,14 @@ export class Pending {
 		}
 	}
 
-	/** Takes the request back. It does not matter if it has ended meanwhile. */
+	/**
+	 * Takes the request back. It does not matter if it has ended meanwhile. An approval that comes
+	 * all the same can no longer be used.
+	 */
 	async withdraw(reason = "withdrawn by the agent's program"): Promise<void> {
 		const { enforcer } = this.#parts;
 		const exchange = await openPending(this.#record, enforcer);
+		await exchange.take();
 		await exchange.withdraw(reason);
 	}
 
@@ -163,8 +164,9 @@ export function recordOf(enforcer: Enforcer, own: OwnExchange): PendingRecord {
 }
 
 /**
- * The request behind a record. Its artifact must have its hash. An edit that has a right hash is
- * another request, which no decision is about.
+ * The request behind a record. Its artifact must have its hash, and name the key of the record: only
+ * who submitted a request has that, so nobody makes a record of an artifact that was shown or
+ * saved. An edit that has a right hash is another request, which no decision is about.
  * @internal
  */
 export async function openPending(
@@ -182,10 +184,14 @@ export async function openPending(
 	try {
 		const artifact = await parseArtifact(utf8(record.artifact));
 		const seed = fromBase64urlOf("key", record.outcomeKey, 32);
-		return new Exchange(enforcer, {
-			artifact,
-			outcomeKey: new OutcomeKey(seed),
-		});
+		const outcomeKey = new OutcomeKey(seed);
+		const named = artifact.outcomeKey;
+		if (named === null || toBase64url(named) !== outcomeKey.publicKey())
+			throw new Changed(
+				artifact.requestId,
+				"the stored request is not one that was submitted here",
+			);
+		return new Exchange(enforcer, { artifact, outcomeKey });
 	} catch (error) {
 		if (!(error instanceof Problem)) throw error;
 		throw damaged(requestIdOf(record));

@@ -50,6 +50,23 @@ export async function readPrivate(path: string): Promise<string | null> {
 	}
 }
 
+/** Refuses a directory that is another user's, or that others can write. It may be missing. */
+export async function checkDirectory(path: string): Promise<void> {
+	const found = await stat(path).catch((error) => {
+		if (errorCode(error) === "ENOENT") return null;
+		throw new ProfileError(`${path} cannot be read (${errorCode(error)})`);
+	});
+	if (found === null) return;
+	if (found.uid !== process.geteuid?.())
+		throw new ProfileError(
+			`${path} belongs to another user, so it is not used`,
+		);
+	if ((found.mode & 0o022) !== 0)
+		throw new ProfileError(
+			`${path} can be written by others (mode ${(found.mode & 0o777).toString(8)}), so it is not used`,
+		);
+}
+
 /** Replaces a file. Readers never see it half written. */
 export async function writePrivate(path: string, text: string): Promise<void> {
 	await mkdir(dirname(path), { recursive: true, mode: 0o700 });

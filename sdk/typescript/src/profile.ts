@@ -45,6 +45,8 @@ export interface Profile {
 	approvers: ApproverRecord[];
 }
 
+/** Separators of lines, and controls of bidirectional text: ids with them look like others. */
+const DECEIVING = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 /** Where the profile of this name is; `$COUNTERSIGN_PROFILE` or `default` without one. */
@@ -107,6 +109,9 @@ function readEnforcer(enforcer: TableReader): Profile {
 	gateway.finish();
 	enforcer.finish();
 	if (profile.gateway.urls.length === 0) throw gateway.damaged("urls");
+	const ids = new Set(profile.approvers.map(({ id }) => id));
+	// Which of two would be asked, and by which devices judged, would be chance.
+	if (ids.size < profile.approvers.length) throw enforcer.damaged("approvers");
 	return profile;
 }
 
@@ -165,7 +170,7 @@ class TableReader {
 
 	id(name: string): string {
 		const value = this.text(name);
-		if (!isId(value)) throw this.damaged(name);
+		if (!isId(value) || DECEIVING.test(value)) throw this.damaged(name);
 		return value;
 	}
 

@@ -6,7 +6,7 @@ import { Problem } from "./core/problem.js";
 import { RANDOM, seal } from "./core/seal.js";
 import type { Artifact } from "./core/types.js";
 import type { Enforcer } from "./enforcer.js";
-import { Changed, NotPaired } from "./errors.js";
+import { Changed, NotPaired, ProfileError } from "./errors.js";
 import type { AskedApprover } from "./trust.js";
 
 /** The text to send, the same for each attempt, and the devices that can open it. */
@@ -24,8 +24,12 @@ export async function sealArtifact(
 	// One device may act for two of the approvers.
 	const recipients = new Map<string, Bytes>();
 	for (const { trust } of approvers)
-		for (const { deviceId, encryptionKey } of trust.inForce)
+		for (const { deviceId, encryptionKey } of trust.inForce) {
+			const other = recipients.get(deviceId);
+			if (other !== undefined && !Buffer.from(other).equals(encryptionKey))
+				throw new ProfileError("two devices have the same id and other keys");
 			recipients.set(deviceId, encryptionKey);
+		}
 	if (recipients.size === 0)
 		throw new NotPaired("no device of the approver is in force");
 	const beside = {

@@ -12,7 +12,7 @@ import {
 } from "./core/keys.js";
 import { Problem } from "./core/problem.js";
 import { DeviceTrust } from "./core/statements.js";
-import { NotPaired, ProfileError } from "./errors.js";
+import { CountersignError, NotPaired, ProfileError } from "./errors.js";
 import {
 	type Gateway,
 	GatewayAway,
@@ -29,6 +29,10 @@ const FILE = "trust.json";
 const LIST_LIFETIME_MS = 60_000;
 const READ_TIMEOUT_MS = 15_000;
 const RETRY_INTERVAL_MS = 250;
+/** How often what was learned is written, if the lock is lost each time. */
+const MAX_WRITES = 3;
+/** More than any approver has; each takes time to verify. */
+const MAX_STATEMENTS = 512;
 
 /** An approver who is asked, with the devices in force. */
 export interface AskedApprover {
@@ -155,6 +159,8 @@ export class TrustStore {
 		const statements = reading(() =>
 			new Reader("answer", node).array("statements"),
 		);
+		if (statements.length > MAX_STATEMENTS)
+			throw new GatewayAway(`more than ${MAX_STATEMENTS} statements`, true);
 		await trust.followAll(statements);
 		await this.#learn({
 			...record,
@@ -208,40 +214,64 @@ export class TrustStore {
 
 	/** Adds what is new to the file. One change at a time, in this process and among processes. */
 	#learn(record: ApproverRecord): Promise<void> {
-		const write = async () => {
+		const write = async (isHeld: () => Promise<boolean>) => {
+			const current = await this.#ofThisPairing(record);
 			const before = await this.#learned();
 			const same = before.find(({ id }) => id === record.id);
-			const changed = same === undefined ? record : merged(record, same);
 			const others = before.filter(({ id }) => id !== record.id);
-			const newer = { ...changed, checkedAt: record.checkedAt };
+			const both = same === undefined ? current : merged(current, same);
+			// A late answer says nothing about how new the list of another pairing is.
+			const newer =
+				current === record ? { ...both, checkedAt: record.checkedAt } : both;
+			if (!(await isHeld())) return false;
 			await this.#state.store(FILE, spellLearned([...others, newer]));
+			return isHeld();
 		};
-		const run = () =>
-			this.#state.exclusively === undefined
-				? write()
-				: this.#state.exclusively(write);
+		const run = async () => {
+			for (let tried = 0; tried < MAX_WRITES; tried += 1) {
+				const isWritten =
+					this.#state.exclusively === undefined
+						? await write(async () => true)
+						: await this.#state.exclusively(write);
+				if (isWritten) return;
+			}
+			throw new CountersignError("what was learned cannot be stored");
+		};
 		const written = this.#writing.then(run, run);
 		this.#writing = written.catch(() => undefined);
 		return written;
+	}
+
+	/**
+	 * What counts of a record in the pairing as it is now. It may have been made anew while the
+	 * gateway answered: then only revocations do.
+	 */
+	async #ofThisPairing(record: ApproverRecord): Promise<ApproverRecord> {
+		const { approvers } = await this.#readProfile();
+		const paired = approvers.find(({ id }) => id === record.id);
+		return paired === undefined || paired.routingToken === record.routingToken
+			? record
+			: merged(paired, record);
 	}
 }
 
 /**
  * Both copies together. Nothing is forgotten: a device that either copy knows to be revoked stays
- * revoked. A copy from before the pairing was made anew is ignored, because it could bring back a
- * device that was lost.
+ * revoked, whatever the pairing. Of a copy from before the pairing was made anew nothing else
+ * counts, because it could bring back a device that was lost.
  */
 export function merged(
 	record: ApproverRecord,
 	other: ApproverRecord,
 ): ApproverRecord {
-	if (record.routingToken !== other.routingToken) return record;
+	const revoked = [...new Set([...record.revoked, ...other.revoked])].sort();
+	if (record.routingToken !== other.routingToken) return { ...record, revoked };
 	const newer =
 		(readTime(other.checkedAt) ?? 0) > (readTime(record.checkedAt) ?? 0);
 	return {
 		...record,
 		devices: [...new Set([...record.devices, ...other.devices])],
-		revoked: [...new Set([...record.revoked, ...other.revoked])].sort(),
+		revoked,
 		addedBy: new Map([...other.addedBy, ...record.addedBy]),
 		checkedAt: newer ? other.checkedAt : record.checkedAt,
 	};

@@ -84,8 +84,9 @@ test("edited arguments are refused", async () => {
 		const error = await thrown(() => outcome.use(call, () => assert.fail()));
 		assert.ok(error instanceof Changed, `${error}`);
 	}
-	// A wrong attempt has not used it up.
-	assert.equal(await outcome.use(CALL, () => "ran"), "ran");
+	// It was denied as changed, so it is used up.
+	const late = await thrown(() => outcome.use(CALL, () => assert.fail()));
+	assert.ok(late instanceof AlreadyUsed, `${late}`);
 });
 
 test("an edited record is refused, with or without a right hash", async () => {
