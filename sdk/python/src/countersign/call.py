@@ -119,7 +119,7 @@ def _spelled(value: Json) -> str:
 def _object(members: Mapping[str, object]) -> JsonObject:
     if type(members) is not dict:
         raise _unfit("", f"is of type {visible(type(members).__name__)}, not dict")
-    converted = _members(members, "", 0)
+    converted = _members(cast(Mapping[object, object], members), "", 0)
     _spelled(converted)
     return converted
 
