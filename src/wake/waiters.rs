@@ -17,7 +17,7 @@ pub enum WakeCause {
     Poll,
 }
 
-/// What a waiter has to look at.
+/// The changes that a waiter has to look at.
 #[derive(Debug, PartialEq, Eq)]
 pub enum WakeNews {
     Everything,
@@ -187,7 +187,7 @@ impl Waiter {
         }
     }
 
-    /// What there is to look at since this was last called. To be called after `woken`.
+    /// The changes since this was last called. Call it after `woken`.
     pub fn news(&mut self) -> WakeNews {
         let Some(signal) = &self.signal else {
             return WakeNews::Everything;

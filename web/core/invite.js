@@ -103,7 +103,7 @@ export async function requestByLink(keys, subject, at, link, listed) {
  */
 export async function receiveRequest({ code, secret }, request, proof) {
 	const expected = toBase64url(await proofOf(secret, PURPOSE + request));
-	// Whoever measures the time of this comparison learns only about a proof that it has itself.
+	// A caller that measures the time of this comparison learns only about its own proof.
 	if (proof !== expected) throw Problem.of("deviceProof", {});
 	const { bundle, at } = await parseEndorsement(request);
 	return {

@@ -1,4 +1,4 @@
-"""What somebody could try who has the gateway, old files or the agent's own objects."""
+"""Attacks by an owner of the gateway, of old files or of the agent's own objects."""
 
 import asyncio
 import base64
@@ -41,7 +41,7 @@ CALL = Call("transfer", {"iban": "DE02", "amount": 500})
 
 
 def causes(outcomes: list[Any]) -> list[str]:
-    """What the enforcer signed; an allowed call has an empty cause."""
+    """The cause that the enforcer signed; empty for an allowed call."""
     payloads = (json.loads(each["outcome"])["payload"] for each in outcomes)
     return [json.loads(base64.b64decode(text))["predicate"]["cause"] for text in payloads]
 

@@ -1,4 +1,4 @@
-"""What the library keeps, against old answers, slow processes and other people's directories."""
+"""Kept state against old answers, slow processes and other people's directories."""
 
 import asyncio
 import copy

@@ -1,4 +1,4 @@
-"""Whatever is not an accepted approval runs nothing, and the model gets a text that says so."""
+"""Nothing but an accepted approval runs a tool, and the model gets a text that says so."""
 
 import asyncio
 import json

@@ -16,7 +16,7 @@ import { AlreadyUsed, Changed, Expired, hide } from "./errors.js";
 import type { AcceptedApproval, Exchange } from "./exchange.js";
 import { DecisionRecord } from "./record.js";
 
-/** What a tool learns about the approval under which it runs. */
+/** The approval under which a tool runs, as the tool sees it. */
 export interface CallContext {
 	approval: Approved;
 	signal: AbortSignal | undefined;
@@ -44,7 +44,7 @@ export interface ApprovalParts {
 /** An accepted approval of one request. It allows one execution, of exactly what was shown. */
 export class Approved {
 	readonly requestId: string;
-	/** Who approved. */
+	/** The approver's id. */
 	readonly approver: string;
 	/** The device that signed. */
 	readonly device: string;

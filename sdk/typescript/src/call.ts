@@ -98,7 +98,7 @@ function isTexts(value: unknown): boolean {
 }
 
 /**
- * What is compared of a payload. A call says nothing about the order of display, so only there it
+ * The compared part of a payload. A call says nothing about the order of display, so only there it
  * is left out, and only if it can be nothing else.
  */
 export function comparable(
@@ -112,7 +112,7 @@ export function comparable(
 }
 
 /**
- * What runs: the arguments of a call, or the content, from the text of the signed artifact. A fresh
+ * The input of a run: the arguments of a call, or the content, from the text of the signed artifact. A fresh
  * copy each time.
  */
 export function argumentsOf(artifact: string, isCall: boolean): JsonObject {

@@ -1,4 +1,4 @@
-// What a request needs of its client.
+// The parts of a client that a request needs.
 
 import type { Clock } from "./clock.js";
 import type { Gateway } from "./gateway.js";

@@ -1,11 +1,11 @@
-// What callers can say about a request, and what they are told.
+// The options of a request, and the events that callers are told.
 
 import type { RequestedAction } from "./artifact.js";
 import type { Call, Content } from "./call.js";
 import type { Duration } from "./durations.js";
 import type { UseJournal } from "./state.js";
 
-/** What happened, without arguments, reasons or other content. */
+/** An event, without arguments, reasons or other content. */
 export interface ClientEvent {
 	event: "asked" | "decided" | "denied" | "gateway_away";
 	requestId?: string;

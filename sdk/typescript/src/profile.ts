@@ -21,7 +21,7 @@ export interface GatewayLocation {
 	apiKey: string;
 }
 
-/** What is known of an approver's devices. */
+/** An approver's devices, as far as they are known. */
 export interface ApproverRecord {
 	id: string;
 	/** Bundles of the devices in force. */

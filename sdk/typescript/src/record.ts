@@ -12,7 +12,7 @@ import type { DeviceTrust } from "./core/statements.js";
 import { CountersignError } from "./errors.js";
 import { writePrivate } from "./private_file.js";
 
-/** What the signature in a record proves. */
+/** The facts that the signature in a record proves. */
 export interface VerifiedRecord {
 	approver: string;
 	requestId: string;

@@ -1,4 +1,4 @@
-// What this library keeps across restarts. There is no default in memory: a process that forgets
+// The state that this library keeps across restarts. There is no default in memory: a process that forgets
 // revocations would accept a revoked device again.
 
 import { link, rename, rm, stat } from "node:fs/promises";

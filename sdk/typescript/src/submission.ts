@@ -1,4 +1,4 @@
-// What an enforcer sends about a request: its artifact, encrypted, and messages in Envelopes.
+// The messages of an enforcer about a request: its artifact, encrypted, and messages in Envelopes.
 
 import { utf8, uuidv7 } from "./core/bytes.js";
 import { parse, Reader, spellTime } from "./core/canonical.js";

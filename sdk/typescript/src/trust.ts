@@ -243,7 +243,7 @@ export class TrustStore {
 	}
 
 	/**
-	 * What counts of a record in the pairing as it is now. It may have been made anew while the
+	 * The valid part of a record in the pairing as it is now. It may have been made anew while the
 	 * gateway answered: then only revocations do.
 	 */
 	async #ofThisPairing(record: ApproverRecord): Promise<ApproverRecord> {

@@ -1,4 +1,4 @@
-// What an attacker tries with records, verdicts and a gateway of his own.
+// Attacks with records, verdicts and a hostile gateway.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -18,7 +18,7 @@ import { thrown } from "./support.mjs";
 const CALL = { name: "transfer", args: { amount: 500, iban: "DE02" } };
 const KEY = "JfVxTC4_qfj6DFk8rS-Kc2_HtRWFXGxFrnYsvyuAUU8";
 
-/** What the enforcer signed about a request: `allowed`, or why it denied. */
+/** The effect that the enforcer signed about a request: `allowed`, or why it denied. */
 function effectOf(approver, requestId) {
 	const outcome = approver.gateway.outcomeOf(requestId);
 	if (outcome === undefined) return undefined;

@@ -1,4 +1,4 @@
-// What is kept in files, and whom it is believed: revocations, locks, directories, ids.
+// State in files, and its trust: revocations, locks, directories, ids.
 
 import assert from "node:assert/strict";
 import {

@@ -1,4 +1,4 @@
-// What must not run: the tool has no effect, and the text for the model says so.
+// Calls that must not run: the tool has no effect, and the text for the model says so.
 
 import assert from "node:assert/strict";
 import { chmod, mkdir, writeFile } from "node:fs/promises";

@@ -19,7 +19,7 @@ use crate::gateway::error::{Error, Result};
 use crate::protocol::id::{EnforcerId, MessageId, TenantId};
 use crate::store::channels::claim;
 use crate::store::channels::claim::{ClaimRow, TakeOver};
-use crate::store::channels::claim_named::{NamedClaim, NamedRow};
+use crate::store::channels::claim_decision::{DecisionClaim, DecisionClaimRow};
 use crate::store::channels::enforcer_messages::ClaimedMessage;
 use crate::wake::{WakeCause, WakeKey, WakeNews};
 
@@ -181,7 +181,7 @@ impl MessageFeed {
                         WakeNews::Messages(messages) if take_over.is_none() => {
                             named.extend(messages);
                         }
-                        // What it takes over was created before.
+                        // Messages to take over are older.
                         _ => *look = true,
                     }
                 }
@@ -210,21 +210,21 @@ impl MessageFeed {
                 let opened_at = self.channel.opened_at;
                 if !*look {
                     let count = named.len().min(NAMED_PER_PAGE);
-                    let messages = named.drain(..count).map(|message| NamedRow {
+                    let messages = named.drain(..count).map(|message| DecisionClaimRow {
                         tenant: tenant.clone(),
                         enforcer: enforcer.clone(),
                         channel: self.channel.id,
                         message,
                     });
-                    let claims = &self.context.store.channels.named_claims;
+                    let claims = &self.context.store.channels.decision_claims;
                     let claims = join_all(messages.map(|row| claims.run(row))).await;
                     let mut page = Vec::new();
                     for claim in claims {
                         match claim {
-                            Ok(NamedClaim::Claimed(message)) => page.push(*message),
-                            Ok(NamedClaim::Elsewhere) => {}
+                            Ok(DecisionClaim::Claimed(message)) => page.push(*message),
+                            Ok(DecisionClaim::Elsewhere) => {}
                             // It is due, as is everything that was never offered.
-                            Ok(NamedClaim::Busy) | Err(_) => *look = true,
+                            Ok(DecisionClaim::Busy) | Err(_) => *look = true,
                         }
                     }
                     page.sort_by_key(|message| message.created_at);

@@ -13,7 +13,7 @@ use crate::protocol::id::{ApproverId, TenantId};
 use crate::protocol::wake_key::WakeKey;
 use crate::store::channels::approver_messages::ReadBodies;
 use crate::store::channels::claim::ClaimMessages;
-use crate::store::channels::claim_named::ClaimNamed;
+use crate::store::channels::claim_decision::ClaimDecisions;
 use crate::store::channels::close_statement::CloseChannels;
 use crate::store::channels::hello_statement::TakeHellos;
 use crate::store::channels::open_statement::OpenChannels;
@@ -64,7 +64,7 @@ pub struct ChannelStore {
     pub lists: StatementBatcher<ListUnacked>,
     pub bodies: StatementBatcher<ReadBodies>,
     pub claims: StatementBatcher<ClaimMessages>,
-    pub named_claims: StatementBatcher<ClaimNamed>,
+    pub decision_claims: StatementBatcher<ClaimDecisions>,
 }
 
 impl ChannelStore {
@@ -82,7 +82,7 @@ impl ChannelStore {
                 as_seconds(push.longest_reoffer()),
             ),
         };
-        let named_claim = ClaimNamed {
+        let decision_claim = ClaimDecisions {
             clock: clock(),
             reoffer: claim.reoffer.0,
         };
@@ -93,7 +93,7 @@ impl ChannelStore {
             lists: database.batch(ListUnacked { clock: clock() }, tasks),
             bodies: database.batch(ReadBodies { clock: clock() }, tasks),
             claims: database.batch(claim, tasks),
-            named_claims: database.batch(named_claim, tasks),
+            decision_claims: database.batch(decision_claim, tasks),
             database: Arc::clone(database),
         }
     }

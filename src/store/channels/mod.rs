@@ -4,7 +4,7 @@ pub mod ack;
 pub mod approver_messages;
 pub mod channel;
 pub mod claim;
-pub mod claim_named;
+pub mod claim_decision;
 pub mod close_statement;
 pub mod enforcer_messages;
 pub mod hello_statement;

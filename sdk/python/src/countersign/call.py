@@ -91,7 +91,7 @@ class Subject:
         return cls("command.review", payload, asked.name)
 
     def text(self) -> str:
-        """What two calls are compared by."""
+        """The text by which two calls are compared."""
         return comparable(self.artifact_type, self.payload, is_call=self.tool is not None)
 
 

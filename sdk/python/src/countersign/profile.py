@@ -25,7 +25,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class ApproverRecord:
-    """What is known of an approver that this enforcer is paired with."""
+    """An approver that this enforcer is paired with."""
 
     id: str
     # New with each pairing.

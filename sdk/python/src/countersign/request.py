@@ -36,7 +36,7 @@ _MAX_ACTIONS = 5
 
 @dataclass(frozen=True)
 class RequestOptions:
-    """What goes with the subject of a request."""
+    """The options that go with the subject of a request."""
 
     repository: str
     approver: str | None = None

@@ -1,4 +1,4 @@
-"""What the library keeps across restarts.
+"""The state that the library keeps across restarts.
 
 There is no default in memory: a process that forgets revocations would accept a revoked device
 whenever the gateway repeats old statements.

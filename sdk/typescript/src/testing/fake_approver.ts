@@ -29,7 +29,7 @@ type Matcher =
 	| { tool?: string; args?: object; type?: string }
 	| ((asked: AskedRequest) => boolean);
 
-/** What the approver does with requests that match. The last rule that matches counts. */
+/** The approver's answer to requests that match. The last rule that matches counts. */
 export interface FakeRule {
 	approve(options?: { reason?: string; actionId?: string }): FakeApprover;
 	reject(reason?: string, options?: { actionId?: string }): FakeApprover;

@@ -55,7 +55,7 @@ class DecisionMembers:
         return sha256_hex(self.signable + self.signature)
 
     def other_subject(self, request_id: str, artifact_hash: str, repo_ref: str) -> str | None:
-        """What the decision is about, if that is something else than the request."""
+        """The subject of the decision, if it is not the request."""
         if self.request_id != request_id:
             return "request"
         if self.artifact_hash != artifact_hash:

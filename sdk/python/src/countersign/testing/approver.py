@@ -26,7 +26,7 @@ _NO_RULE = "the test has no rule for this call"
 
 @dataclass
 class Rule:
-    """What the fake approver does with matching requests. The last rule that matches counts."""
+    """The fake approver's answer to matching requests. The last rule that matches counts."""
 
     tool: str | None
     args: Mapping[str, object] | None

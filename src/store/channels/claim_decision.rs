@@ -18,43 +18,42 @@ use crate::store::database::rows::{column, row_mut};
 use crate::store::database::tenant_scope::TenantScope;
 
 #[derive(Debug)]
-pub struct NamedRow {
+pub struct DecisionClaimRow {
     pub tenant: TenantId,
     pub enforcer: EnforcerId,
     pub channel: Uuid,
     pub message: MessageId,
 }
 
-#[derive(Debug, Default)]
-pub enum NamedClaim {
+#[derive(Debug)]
+pub enum DecisionClaim {
     Claimed(Box<ClaimedMessage>),
     /// Another channel takes it, or has taken it, or it was acknowledged.
-    #[default]
     Elsewhere,
     /// It is for this channel, but another transaction has locked it, or another message goes first.
     Busy,
 }
 
-pub struct ClaimNamed {
+pub struct ClaimDecisions {
     pub clock: Clock,
     /// Pause before a message is offered again, in seconds.
     pub reoffer: f64,
 }
 
-impl BatchStatement for ClaimNamed {
-    const NAME: &'static str = "claim_named";
-    type Row = NamedRow;
-    type Fact = NamedClaim;
+impl BatchStatement for ClaimDecisions {
+    const NAME: &'static str = "claim_decision";
+    type Row = DecisionClaimRow;
+    type Fact = DecisionClaim;
 
-    fn tenant_scope(rows: &[NamedRow]) -> TenantScope<'_> {
+    fn tenant_scope(rows: &[DecisionClaimRow]) -> TenantScope<'_> {
         TenantScope::of(rows.iter().map(|row| &row.tenant))
     }
 
-    fn conflict_keys(row: &NamedRow) -> Vec<String> {
+    fn conflict_keys(row: &DecisionClaimRow) -> Vec<String> {
         vec![format!("{}\n{}", row.channel, row.message.0)]
     }
 
-    fn bytes(_: &NamedRow) -> usize {
+    fn bytes(_: &DecisionClaimRow) -> usize {
         // Few decisions are larger: this bounds a batch of those that are.
         32 << 10
     }
@@ -141,7 +140,7 @@ impl BatchStatement for ClaimNamed {
         )
         .fetch_all(connection)
         .await?;
-        let mut facts: Vec<NamedClaim> = rows.iter().map(|_| NamedClaim::Elsewhere).collect();
+        let mut facts: Vec<DecisionClaim> = rows.iter().map(|_| DecisionClaim::Elsewhere).collect();
         for row in found {
             let fact = row_mut(&mut facts, row.n)?;
             *fact = match (
@@ -171,7 +170,7 @@ impl BatchStatement for ClaimNamed {
                         body,
                         trace: rows::carrying(row.trace, parent, state),
                     };
-                    NamedClaim::Claimed(Box::new(ClaimedMessage {
+                    DecisionClaim::Claimed(Box::new(ClaimedMessage {
                         message: ForEnforcer::Decision {
                             request_id,
                             expires_at,
@@ -182,7 +181,7 @@ impl BatchStatement for ClaimNamed {
                         late: None,
                     }))
                 }
-                _ if row.busy => NamedClaim::Busy,
+                _ if row.busy => DecisionClaim::Busy,
                 _ => {
                     let problem = "a decision without its exchange or its body";
                     return Err(sqlx::Error::Decode(problem.into()));
