@@ -1,5 +1,6 @@
 //! The clients at both ends, over a real gateway, and over one that lies.
 
+mod approval;
 mod approver;
 mod calls;
 mod channel;
@@ -9,6 +10,7 @@ pub mod grants;
 mod hostile;
 mod introductions;
 mod join;
+mod learned;
 mod orders;
 mod outcomes;
 mod pairing;

@@ -159,7 +159,12 @@ fn a_release_has_no_more_rights_than_it_needs() {
 
 #[test]
 fn actions_are_pinned_by_commit() {
-    let names = ["release.yml", "test.yml"];
+    let names = [
+        "libraries.yml",
+        "publish-libraries.yml",
+        "release.yml",
+        "test.yml",
+    ];
     let text = names
         .map(|name| read(&format!(".github/workflows/{name}")))
         .concat();
@@ -202,6 +207,43 @@ fn the_checks_of_a_change_have_no_rights_but_to_read() {
     assert!(on.contains_key("push") && on.contains_key("pull_request"));
     // This one would run with the rights and secrets of the repository.
     assert!(!on.contains_key("pull_request_target"), "{on:?}");
+}
+
+/// The registries trust the workflow by its name, so only the jobs that publish may have its
+/// identity, and they run nothing but the packages that the tests have passed.
+#[test]
+fn the_libraries_are_tested_before_they_are_published_without_a_token() {
+    let libraries = workflow("libraries.yml");
+    let test = &libraries["jobs"]["test"];
+    assert_eq!(libraries["permissions"], json!({}));
+    assert_eq!(test["permissions"], json!({"contents": "read"}));
+    assert!(steps(test).concat().contains("make test-sdk"));
+    let publish = workflow("publish-libraries.yml");
+    assert_eq!(publish["permissions"], json!({}));
+    let jobs = publish["jobs"].as_object().unwrap();
+    assert_eq!(jobs.len(), 3);
+    let build = steps(&jobs["build"]);
+    let place = |step: &str| build.iter().position(|it| it.contains(step)).unwrap();
+    assert!(place("make test-sdk") < place("make sdk-packages"));
+    assert_eq!(jobs["build"]["permissions"], json!({"contents": "read"}));
+    for name in ["npm", "pypi"] {
+        let job = &jobs[name];
+        assert_eq!(job["permissions"], json!({"id-token": "write"}), "{name}");
+        assert_eq!(job["needs"], "build", "{name}");
+        let steps = steps(job).concat();
+        assert!(!steps.contains("checkout") && !steps.contains("secrets."));
+    }
+    assert!(steps(&jobs["npm"]).concat().contains("--provenance"));
+}
+
+/// One version for the gateway, the program and the libraries.
+#[test]
+fn the_libraries_have_the_version_of_the_gateway() {
+    let version = env!("CARGO_PKG_VERSION");
+    let python = read("sdk/python/src/countersign/version.py");
+    assert!(python.contains(&format!("\"{version}\"")), "{python}");
+    let package: Value = serde_json::from_str(&read("sdk/typescript/package.json")).unwrap();
+    assert_eq!(package["version"], version);
 }
 
 #[test]

@@ -93,6 +93,8 @@ pub enum ClientError {
     GivenGrants { path: PathBuf, problem: String },
     #[error("cannot tell which commands were approved: {path} cannot be used: {problem}")]
     ApprovedCommands { path: PathBuf, problem: String },
+    #[error("the request cannot be kept: {path} cannot be used: {problem}")]
+    Kept { path: PathBuf, problem: String },
     #[error("this is not a saved decision: {0}")]
     Record(String),
     #[error(transparent)]
@@ -181,6 +183,8 @@ pub enum ProfileError {
     PassphraseFile { path: PathBuf, problem: String },
     #[error("the profile is damaged: {0}")]
     Damaged(&'static str),
+    #[error("the devices that other programs learned of are not used: {path}: {problem}")]
+    Learned { path: PathBuf, problem: String },
     #[error("the profile {path}: {error}")]
     Io { path: PathBuf, error: io::Error },
 }

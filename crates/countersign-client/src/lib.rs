@@ -37,12 +37,14 @@
 //! | `wire` | messages of the gateway |
 //! | `profile`, `private_file` | files that are kept between runs |
 //! | `enforcer` | requests, and the checks before an answer counts |
+//! | `approval` | the same for agents written in Rust: ask, run if approved, submit now and resume later |
 //! | `approver` | joining, pairing, reading, deciding, devices |
 //! | `record` | a decision that can be verified offline |
 //! | `visible` | text from elsewhere, fit for a terminal |
 
 mod access;
 mod address;
+pub mod approval;
 pub mod approver;
 mod channel;
 pub mod enforcer;

@@ -91,6 +91,35 @@ impl PrivateFile {
         Ok(part)
     }
 
+    /// Makes the file with all of its text in one step, and its directory if need be. False if there
+    /// is one already.
+    pub(super) fn create(&self, text: &str) -> io::Result<bool> {
+        if let Some(directory) = self.path.parent() {
+            let mut builder = DirBuilder::new();
+            builder.recursive(true).mode(0o700).create(directory)?;
+        }
+        // Several may try at once, each with a part of its own.
+        let part = self
+            .path
+            .with_extension(format!("{:x}.part", getrandom::u64()?));
+        let mut options = OpenOptions::new();
+        let mut file = (options.write(true).create_new(true).mode(0o600)).open(&part)?;
+        let written = file
+            .write_all(text.as_bytes())
+            .and_then(|()| file.sync_all());
+        // A link fails if the name is taken, and never shows a file that is half written.
+        let linked = written.and_then(|()| fs::hard_link(&part, &self.path));
+        fs::remove_file(&part)?;
+        match linked {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            linked => linked?,
+        }
+        if let Some(directory) = self.path.parent() {
+            File::open(directory)?.sync_all()?;
+        }
+        Ok(true)
+    }
+
     /// Adds a line. A file of more than `most` bytes is moved aside first. To be called with a
     /// lock.
     pub(super) fn append(&self, line: &str, most: u64) -> io::Result<()> {

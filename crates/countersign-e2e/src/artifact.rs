@@ -107,6 +107,11 @@ impl PlainArtifact {
         self.devices.get(approver).into_iter().flatten().copied()
     }
 
+    /// The approvers whose devices the enforcer named.
+    pub fn named_approvers(&self) -> impl Iterator<Item = &ApproverId> {
+        self.devices.keys()
+    }
+
     /// The key that the enforcer made for the outcome of this request.
     pub fn outcome_key(&self) -> Option<&PublicKey> {
         self.outcome_key.as_ref()

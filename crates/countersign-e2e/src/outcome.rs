@@ -11,6 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Map, Value, json};
+use zeroize::Zeroizing;
 
 use super::artifact::PlainArtifact;
 use super::encoding::{self, canonical_text, parse, parse_canonical, read_version};
@@ -22,7 +23,7 @@ use countersign_protocol::id::{EnforcerId, RequestId, TenantId};
 use countersign_protocol::json::JsonNode;
 use countersign_protocol::reader::{MemberReader, ReadResult};
 use countersign_protocol::redacted;
-use countersign_protocol::signature::Signature;
+use countersign_protocol::signature::{PublicKey, Signature};
 use countersign_protocol::timestamp::Timestamp;
 use countersign_protocol::words;
 
@@ -163,12 +164,30 @@ impl OutcomeStatement {
     }
 }
 
-/// The key for the outcome of one request. It is never stored.
+/// The key for the outcome of one request. It is stored only with a request that outlives its
+/// process.
+#[derive(Clone)]
 pub struct OutcomeKey(SigningKey);
 
 impl OutcomeKey {
     pub fn generate(random: &mut impl RandomSource) -> Result<Self> {
         Ok(Self(SigningKey::from_bytes(&*draw(random)?)))
+    }
+
+    pub fn parse(text: &str) -> Result<Self> {
+        let seed = Zeroizing::new(encoding::decode_array("the outcome's key", text)?);
+        Ok(Self(SigningKey::from_bytes(&seed)))
+    }
+
+    /// The private key, as text.
+    pub fn to_text(&self) -> Zeroizing<String> {
+        Zeroizing::new(encoding::encode(self.0.as_bytes()))
+    }
+
+    /// Whether the artifact names this key. Only its enforcer has it.
+    pub fn is_of(&self, artifact: &PlainArtifact) -> bool {
+        let named = artifact.outcome_key().map(PublicKey::as_bytes);
+        named == Some(self.0.verifying_key().as_bytes())
     }
 
     /// Names the key in the members of an artifact, before it is sealed.

@@ -209,6 +209,8 @@ pub fn cause(denial: &ApprovalDenial) -> &'static str {
         ApprovalDenial::Refused(_) => "refused",
         ApprovalDenial::Untrusted(_) => "untrusted",
         ApprovalDenial::Changed(_) => "changed",
+        ApprovalDenial::AlreadyUsed => "used",
+        ApprovalDenial::KeyReused => "reused",
         ApprovalDenial::Paused(_) => "paused",
         ApprovalDenial::NotPaired => "unpaired",
     }

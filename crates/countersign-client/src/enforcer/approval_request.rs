@@ -54,6 +54,10 @@ pub enum ApprovalDenial {
     Paused(AgentPause),
     /// Approved, but the call would no longer do what was shown.
     Changed(String),
+    /// The approval was used before: it counts for one execution.
+    AlreadyUsed,
+    /// The key of a submission was used before, for another call.
+    KeyReused,
     NotPaired,
 }
 
@@ -79,6 +83,8 @@ impl fmt::Display for ApprovalDenial {
             }
             Self::Paused(pause) => write!(f, "{pause}"),
             Self::Changed(change) => f.write_str(change),
+            Self::AlreadyUsed => f.write_str("the approval was used before"),
+            Self::KeyReused => f.write_str("the key was used before, for another call"),
             Self::NotPaired => {
                 f.write_str("no approver is paired with this machine; pair one: countersign pair")
             }
@@ -87,6 +93,27 @@ impl fmt::Display for ApprovalDenial {
 }
 
 impl ApprovalDenial {
+    /// One paragraph for the model: why, that nothing was executed, and what not to do. It says
+    /// nothing about a decision that failed a check, and no words of the gateway.
+    pub fn for_model(&self) -> String {
+        let why = match self {
+            Self::Rejected(_)
+            | Self::Paused(_)
+            | Self::Changed(_)
+            | Self::TimedOut
+            | Self::AlreadyUsed
+            | Self::KeyReused => self.to_string(),
+            Self::Ended(_) => "the request ended without a decision".to_owned(),
+            Self::Unavailable(_) | Self::Refused(_) => "nobody could be asked".to_owned(),
+            Self::Untrusted(_) => "it was not approved".to_owned(),
+            Self::NotPaired => "no approver is paired with this machine".to_owned(),
+        };
+        format!(
+            "This call was denied: {why}. Nothing was executed. Do not repeat this call, and do \
+             not try to reach the same effect in another way. Tell the user that it was not done."
+        )
+    }
+
     /// Whether the approver ended the pairing.
     pub fn is_unpaired(&self) -> bool {
         matches!(self, Self::Refused(ClientError::Unpaired { .. }))

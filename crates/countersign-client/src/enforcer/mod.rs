@@ -4,19 +4,27 @@ mod approval_request;
 mod approved;
 mod ask;
 mod devices;
+mod durable;
 mod grants;
 mod orders;
 mod pairing;
+mod pending_request;
 mod prompts;
 mod role;
 pub(crate) mod sessions;
+mod stored_request;
+mod use_journal;
+mod withdrawal;
 
 pub use self::approval_request::{AcceptedApproval, ApprovalDenial, ApprovalRequest};
 pub use self::approved::{ApprovedCommand, approved_commands};
-pub use self::ask::PendingRequest;
 pub use self::devices::NamedDevice;
 pub use self::grants::{GrantSubject, KeptGrant, UsedGrant};
 pub use self::orders::AgentPause;
 pub use self::pairing::{PairingAttempt, PairingCompletion, PairingToken};
+pub use self::pending_request::PendingRequest;
 pub use self::prompts::TakenPrompt;
 pub use self::role::Enforcer;
+
+pub(crate) use self::pending_request::DecisionMessage;
+pub(crate) use self::stored_request::StoredRequest;

@@ -1,21 +1,21 @@
 //! The enforcer, opened from its profile.
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 
 use crate::access::GatewayAccess;
 use crate::error::{ClientError, Result};
 use crate::gateway::GatewayClient;
-use crate::profile::{ApproverRecord, Profile, ProfileFile};
+use crate::profile::{ApproverRecord, ENFORCER, Profile, ProfileFile};
 use countersign_e2e::EnforcerKeys;
 use countersign_protocol::clock::Clock;
 use countersign_protocol::envelope::EnvelopeSender;
 use countersign_protocol::id::{EnforcerId, TenantId};
 
-const ROLE: &str = "enforcer";
-
 /// An enforcer as its profile describes it.
 pub struct Enforcer {
-    pub(super) access: GatewayAccess,
+    pub(super) access: Arc<GatewayAccess>,
     pub(super) id: EnforcerId,
     pub(super) tenant: TenantId,
     pub(super) keys: EnforcerKeys,
@@ -27,13 +27,13 @@ pub struct Enforcer {
 
 impl Enforcer {
     pub fn open(file: &ProfileFile, clock: &Clock) -> Result<Self> {
-        let profile = file.require(file.load()?.enforcer, ROLE)?;
+        let profile = file.load_enforcer()?;
         let sender = EnvelopeSender {
             enforcer_id: Some(profile.id()?),
             ..EnvelopeSender::default()
         };
         Ok(Self {
-            access: GatewayAccess::new(&profile.gateway, clock, sender)?,
+            access: Arc::new(GatewayAccess::new(&profile.gateway, clock, sender)?),
             id: profile.id()?,
             tenant: profile.gateway.tenant()?,
             keys: profile.keys()?,
@@ -41,6 +41,19 @@ impl Enforcer {
             file: file.clone(),
             orders_read_at: None,
         })
+    }
+
+    /// The same enforcer for another request at the same time, over the same connections.
+    pub(crate) fn another(&self) -> Self {
+        Self {
+            access: Arc::clone(&self.access),
+            id: self.id.clone(),
+            tenant: self.tenant.clone(),
+            keys: EnforcerKeys::from_secret(&self.keys.secret()),
+            approvers: self.approvers.clone(),
+            file: self.file.clone(),
+            orders_read_at: self.orders_read_at,
+        }
     }
 
     pub fn id(&self) -> &EnforcerId {
@@ -63,8 +76,7 @@ impl Enforcer {
     /// Takes over what other programs have learned since: a pairing that ended, a device that was
     /// revoked.
     pub(super) fn reload(&mut self) -> Result<()> {
-        let profile = self.file.require(self.file.load()?.enforcer, ROLE)?;
-        self.approvers = profile.approvers;
+        self.approvers = self.file.load_enforcer()?.approvers;
         Ok(())
     }
 
@@ -74,8 +86,9 @@ impl Enforcer {
         change: impl FnOnce(&mut Vec<ApproverRecord>) -> Result<()>,
     ) -> Result<()> {
         self.approvers = self.file.update(|profile: &mut Profile| {
-            let enforcer = self.file.require(profile.enforcer.as_mut(), ROLE)?;
+            let enforcer = self.file.require(profile.enforcer.as_mut(), ENFORCER)?;
             change(&mut enforcer.approvers)?;
+            self.file.merge_learned(&mut enforcer.approvers)?;
             Ok::<_, ClientError>(enforcer.approvers.clone())
         })?;
         Ok(())

@@ -92,6 +92,11 @@ impl ApproverRecord {
         Ok(())
     }
 
+    /// Devices that were revoked count as such in every pairing.
+    pub(super) fn add_revoked(&mut self, revoked: &[String]) {
+        add_missing(&mut self.revoked, revoked.iter().cloned());
+    }
+
     /// Takes over what another copy of this record learned. Nothing is forgotten: a device that
     /// either copy knows to be revoked stays revoked. A copy from before the pairing was made anew
     /// is ignored, because it could bring back a device that was lost.

@@ -9,6 +9,7 @@ use zeroize::Zeroizing;
 
 use super::approver::ApproverProfile;
 use super::enforcer::EnforcerProfile;
+use super::learned::LEARNED;
 use crate::error::ProfileError;
 use crate::private_file::{FileProblem, PrivateFile};
 
@@ -16,11 +17,13 @@ const HEAD: &str =
     "# A profile of Countersign. It has private keys: a reader can act in your name.\n\n";
 
 /// Files that an enforcer keeps beside its profile.
-const BESIDE_ENFORCER: [&str; 4] = [
+const BESIDE_ENFORCER: [&str; 6] = [
+    "approved.json",
     "grants.json",
     "grants.log",
     "grants.log.old",
     "prompts.json",
+    LEARNED,
 ];
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

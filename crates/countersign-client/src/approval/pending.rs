@@ -1,0 +1,88 @@
+//! Requests that outlive their process: submit now, exit, and resume hours later.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::subject::ReviewSubject;
+use crate::enforcer::{AcceptedApproval, ApprovalDenial, DecisionMessage, Enforcer, StoredRequest};
+use crate::error::Result;
+use countersign_protocol::id::RequestId;
+
+/// A submitted request. Dropping it does not withdraw it.
+pub struct PendingApproval {
+    enforcer: Enforcer,
+    request: Arc<StoredRequest>,
+}
+
+pub enum RequestOutcome {
+    Approved(Box<UnusedApproval>),
+    Denied(ApprovalDenial),
+    /// Nobody has decided yet, as far as the gateway says.
+    StillWaiting,
+}
+
+/// An approval that has not been used yet.
+pub struct UnusedApproval {
+    enforcer: Enforcer,
+    request: Arc<StoredRequest>,
+    message: DecisionMessage,
+    accepted: AcceptedApproval,
+}
+
+impl PendingApproval {
+    pub(super) fn new(enforcer: Enforcer, request: Arc<StoredRequest>) -> Self {
+        Self { enforcer, request }
+    }
+
+    pub fn request_id(&self) -> &RequestId {
+        self.request.artifact.request_id()
+    }
+
+    /// The request for another process. It has the arguments in plain: protect it as them.
+    pub fn to_json(&self) -> Result<String, ApprovalDenial> {
+        self.request.to_json()
+    }
+
+    /// Waits for up to `wait`, and at least for one look at the gateway, about a second.
+    pub async fn outcome(&self, wait: Duration) -> RequestOutcome {
+        let mut enforcer = self.enforcer.another();
+        let outcome = enforcer.resume(&self.request).outcome(wait).await;
+        match outcome {
+            Ok(None) => RequestOutcome::StillWaiting,
+            Err(denial) => RequestOutcome::Denied(denial),
+            Ok(Some((message, accepted))) => RequestOutcome::Approved(Box::new(UnusedApproval {
+                enforcer,
+                request: Arc::clone(&self.request),
+                message,
+                accepted,
+            })),
+        }
+    }
+
+    /// Takes the request back. An approval that comes all the same cannot be used.
+    pub async fn withdraw(&self, reason: &str) -> Result<()> {
+        let mut enforcer = self.enforcer.another();
+        let pending = enforcer.resume(&self.request);
+        pending.withdraw_for_good(reason).await
+    }
+}
+
+impl UnusedApproval {
+    pub fn approval(&self) -> &AcceptedApproval {
+        &self.accepted
+    }
+
+    /// Runs `action` if the subject is exactly the approved one, and the approval was never used.
+    /// The approval is taken first: a process that dies afterwards has used it.
+    pub async fn use_once<T>(
+        &self,
+        subject: impl Into<ReviewSubject>,
+        action: impl AsyncFnOnce(&AcceptedApproval) -> T,
+    ) -> Result<T, ApprovalDenial> {
+        let mut enforcer = self.enforcer.another();
+        let is_same = subject.into().is_in(&self.request.artifact);
+        let mut pending = enforcer.resume(&self.request);
+        let accepted = pending.take(&self.message, is_same).await?;
+        Ok(action(&accepted).await)
+    }
+}
