@@ -9,12 +9,14 @@ use zeroize::Zeroizing;
 
 use super::approver::ApproverProfile;
 use super::enforcer::EnforcerProfile;
-use super::learned::LEARNED;
 use crate::error::ProfileError;
 use crate::private_file::{FileProblem, PrivateFile};
 
 const HEAD: &str =
     "# A profile of Countersign. It has private keys: a reader can act in your name.\n\n";
+
+/// The file that client libraries keep beside a profile.
+pub(super) const LEARNED: &str = "trust.json";
 
 /// Files that an enforcer keeps beside its profile.
 const BESIDE_ENFORCER: [&str; 6] = [

@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::enforcer::{ApproverRecord, EnforcerProfile};
-use super::file::ProfileFile;
+use super::file::{LEARNED, ProfileFile};
 use crate::error::ProfileError;
 
 pub(crate) const ENFORCER: &str = "enforcer";
-pub(super) const LEARNED: &str = "trust.json";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
