@@ -93,42 +93,52 @@ export class Approved {
 
 	/**
 	 * Runs a function under this approval, once: compares the call with the one that was signed,
-	 * judges the decision again, takes the approval in the journal, tells the approver that it is
-	 * allowed, and gives the function a fresh copy of the arguments. After a crash in between the
-	 * approval counts as used. Another call is denied as changed, and ends the approval.
+	 * judges the decision again, takes the approval in the journal, compares once more, tells the
+	 * approver that it is allowed, and gives the function a fresh copy of the arguments. After a
+	 * crash in between the approval counts as used. Another call is denied as changed, and does not
+	 * use the approval up.
 	 */
 	async use<A = JsonObject, R = unknown>(
 		call: Call | Content,
 		run: ApprovedFunction<A, R>,
 		{ signal }: UseOptions = {},
 	): Promise<R> {
-		const subject = subjectOf(call);
 		const { exchange, accepted } = this.#parts;
-		if (!isSame(subject, exchange)) {
-			await exchange.deny(accepted.message, "changed");
-			throw new Changed(this.requestId);
-		}
+		const compare = () => {
+			if (!isSame(subjectOf(call), exchange)) throw new Changed(this.requestId);
+		};
+		compare();
 		this.#checkTime(signal);
 		// The device may have been revoked since.
 		await exchange.judgeAgain(accepted, signal);
-		await this.take();
+		await this.take(compare);
 		if (this.#isUsed) throw new AlreadyUsed(this.requestId);
 		this.#isUsed = true;
 		this.#checkTime(signal);
+		// The caller's objects could change during each of these steps.
+		compare();
 		const { text } = exchange.own.artifact;
-		const args = argumentsOf(text, subject.tool !== undefined) as A;
+		const args = argumentsOf(text, "name" in call) as A;
 		return await run(args, { approval: this, signal });
 	}
 
 	/**
-	 * Takes the approval, so that nothing else can use it, and then says that it is allowed.
+	 * Takes the approval, so that nothing else can use it, and then says that it is allowed. A call
+	 * that has changed by then ends the approval.
 	 * @internal
 	 */
-	async take(): Promise<void> {
+	async take(compare: () => void = () => {}): Promise<void> {
 		if (this.#isTaken) return;
 		const { exchange, accepted } = this.#parts;
 		if (!(await exchange.take())) throw new AlreadyUsed(this.requestId);
 		this.#isTaken = true;
+		try {
+			compare();
+		} catch (error) {
+			this.#isUsed = true;
+			await exchange.acknowledge(accepted.message, "changed");
+			throw error;
+		}
 		await exchange.acknowledge(accepted.message, "allowed");
 	}
 

@@ -21,6 +21,12 @@ import {
 } from "./errors.js";
 import { EventLog } from "./events.js";
 import { Exchange } from "./exchange.js";
+import {
+	type GatedCall,
+	type GatedFunction,
+	type GateOptions,
+	gateFunction,
+} from "./gate.js";
 import { Gateway, type Transport } from "./gateway.js";
 import { HttpTransport } from "./http.js";
 import { importEncryptionKey } from "./keys.js";
@@ -182,18 +188,23 @@ export class Client {
 	 */
 	approvalRequired<A extends object, R>(
 		name: string,
-		options: RequestOptions,
+		options: RequestOptions & { askIf?: undefined },
 		run: ApprovedFunction<A, R>,
-	): (args: A, call?: { signal?: AbortSignal }) => Promise<R> {
-		if (typeof run !== "function")
-			throw new CountersignError("approvalRequired: expected a function");
-		return async (args, { signal } = {}) => {
-			const subject = subjectOf({ name, args }, options.show);
-			const approved = await this.#ask(subject, options, signal);
-			// The arguments may have changed while the person was thinking.
-			const call = { name, args: JSON.parse(subject.payload).input };
-			return approved.use(call, run, signal === undefined ? {} : { signal });
-		};
+	): GatedCall<A, R>;
+	approvalRequired<A extends object, R>(
+		name: string,
+		options: GateOptions<A>,
+		run: GatedFunction<A, R>,
+	): GatedCall<A, R>;
+	approvalRequired<A extends object, R>(
+		name: string,
+		options: GateOptions<A>,
+		run: ApprovedFunction<A, R> | GatedFunction<A, R>,
+	): GatedCall<A, R> {
+		return gateFunction(name, options, run, {
+			ask: (...asked) => this.#ask(...asked),
+			log: this.#log,
+		});
 	}
 
 	/** Submits a request that outlives this process. `client.pending` resumes it. */

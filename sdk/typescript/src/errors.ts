@@ -22,7 +22,8 @@ export type DenialCause =
 	| "already_used"
 	| "changed"
 	| "not_askable"
-	| "key_reused";
+	| "key_reused"
+	| "failed";
 
 /** The call must not run. There is no other answer than this and an accepted approval. */
 export abstract class Denied extends CountersignError {
@@ -197,6 +198,15 @@ export class KeyReused extends Denied {
 
 	constructor() {
 		super("the key was used before, for another call");
+	}
+}
+
+/** The approval could not be asked for or checked. The log has the name of the error. */
+export class ApprovalFailure extends Denied {
+	readonly cause = "failed";
+
+	protected override whyForModel(): string {
+		return "it could not be approved";
 	}
 }
 
