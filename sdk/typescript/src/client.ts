@@ -22,8 +22,8 @@ import {
 import { EventLog } from "./events.js";
 import { Exchange } from "./exchange.js";
 import {
-	type GatedCall,
-	type GatedFunction,
+	type CallFunction,
+	type GateFunction,
 	type GateOptions,
 	gateFunction,
 } from "./gate.js";
@@ -190,17 +190,17 @@ export class Client {
 		name: string,
 		options: RequestOptions & { askIf?: undefined },
 		run: ApprovedFunction<A, R>,
-	): GatedCall<A, R>;
+	): CallFunction<A, R>;
 	approvalRequired<A extends object, R>(
 		name: string,
 		options: GateOptions<A>,
-		run: GatedFunction<A, R>,
-	): GatedCall<A, R>;
+		run: GateFunction<A, R>,
+	): CallFunction<A, R>;
 	approvalRequired<A extends object, R>(
 		name: string,
 		options: GateOptions<A>,
-		run: ApprovedFunction<A, R> | GatedFunction<A, R>,
-	): GatedCall<A, R> {
+		run: ApprovedFunction<A, R> | GateFunction<A, R>,
+	): CallFunction<A, R> {
 		return gateFunction(name, options, run, {
 			ask: (...asked) => this.#ask(...asked),
 			log: this.#log,
@@ -242,6 +242,14 @@ export class Client {
 			return found.trust;
 		};
 		return verifyRecord(text, trustOf, tenantId);
+	}
+
+	/**
+	 * Of an adapter, about a call that was denied for a reason that this client does not know.
+	 * @internal
+	 */
+	logDenial(denial: Denied, tool: string): void {
+		this.#log.ended(denial, undefined, { tool });
 	}
 
 	/** Closes connections. Waits that are under way end in denials. */

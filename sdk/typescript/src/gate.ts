@@ -16,7 +16,7 @@ export interface GateOptions<A> extends RequestOptions {
 }
 
 /** Without `approval` if the condition let the call run unasked. */
-export type GatedFunction<A, R> = (
+export type GateFunction<A, R> = (
 	args: A,
 	context: {
 		approval: Approved | undefined;
@@ -24,7 +24,7 @@ export type GatedFunction<A, R> = (
 	},
 ) => R | Promise<R>;
 
-export type GatedCall<A, R> = (
+export type CallFunction<A, R> = (
 	args: A,
 	call?: { signal?: AbortSignal },
 ) => Promise<R>;
@@ -43,12 +43,12 @@ export interface GateParts {
 export function gateFunction<A extends object, R>(
 	name: string,
 	options: GateOptions<A>,
-	run: ApprovedFunction<A, R> | GatedFunction<A, R>,
+	run: ApprovedFunction<A, R> | GateFunction<A, R>,
 	{ ask, log }: GateParts,
-): GatedCall<A, R> {
+): CallFunction<A, R> {
 	if (typeof run !== "function")
 		throw new CountersignError("approvalRequired: expected a function");
-	const gated = run as GatedFunction<A, R>;
+	const gated = run as GateFunction<A, R>;
 	return async (args, { signal } = {}) => {
 		const subject = subjectOf({ name, args }, options.show);
 		// The caller's objects may change while the condition or the person is thinking.

@@ -36,7 +36,7 @@ export {
 	Unavailable,
 	Untrusted,
 } from "./errors.js";
-export type { GatedCall, GatedFunction, GateOptions } from "./gate.js";
+export type { CallFunction, GateFunction, GateOptions } from "./gate.js";
 export type {
 	ClientEvent,
 	ClientOptions,
