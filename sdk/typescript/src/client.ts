@@ -4,7 +4,6 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { Approved, type ApprovedFunction, isSame } from "./approved.js";
-import { hasActions, shownRepository } from "./artifact.js";
 import { type Subject, subjectOf } from "./call.js";
 import { type Clock, Deadline, SYSTEM_CLOCK } from "./clock.js";
 import { sha256, toHex, utf8 } from "./core/bytes.js";
@@ -38,6 +37,7 @@ import type {
 	Submission,
 } from "./options.js";
 import {
+	isFor,
 	openPending,
 	Pending,
 	type PendingRecord,
@@ -52,6 +52,7 @@ import {
 	readProfile,
 } from "./profile.js";
 import { type VerifiedRecord, verifyRecord } from "./record.js";
+import { SpanRecorder } from "./spans.js";
 import { DirectoryState, FileJournal, type State } from "./state.js";
 import { parseStored, spellStored } from "./submission.js";
 import { TrustStore } from "./trust.js";
@@ -96,21 +97,9 @@ export async function openClient(
 		trust: new TrustStore(current, parts.state, gateway, clock),
 		clock,
 		journal: options.journal ?? new FileJournal(parts.state),
+		spans: await SpanRecorder.load(),
 	};
 	return new Client(enforcer, parts.state, log);
-}
-
-/** Whether a request asks those whom the options name, with their choices, about their place. */
-function isFor(options: RequestOptions, exchange: Exchange): boolean {
-	const { artifact } = exchange.own;
-	const { approver, repoRef, actions } = options;
-	// Without these options the request may ask anyone, and name the machine that it began on.
-	const isAsked =
-		approver === undefined ||
-		exchange.asked.every((asked) => asked === approver);
-	const isPlace =
-		repoRef === undefined || artifact.repository === shownRepository(repoRef);
-	return isAsked && isPlace && hasActions(artifact, actions ?? []);
 }
 
 export class Client {
@@ -208,15 +197,22 @@ export class Client {
 	}
 
 	/** Submits a request that outlives this process. `client.pending` resumes it. */
-	async submit(submission: Submission): Promise<Pending> {
+	submit(submission: Submission): Promise<Pending> {
+		const tool = "call" in submission ? submission.call.name : undefined;
+		return this.#enforcer.spans.record("submit", tool, () =>
+			this.#submit(submission),
+		);
+	}
+
+	async #submit(submission: Submission): Promise<Pending> {
 		const { key } = submission;
-		if (key === undefined) return this.#submit(submission, undefined);
+		if (key === undefined) return this.#send(submission, undefined);
 		if (typeof key !== "string" || key === "")
 			throw new CountersignError("key: expected a text");
 		const name = `requests/${toHex(await sha256(utf8(key)))}.json`;
 		// One at a time, so that calls at the same moment make one request.
 		const before = this.#keys.get(name) ?? Promise.resolve();
-		const run = () => this.#submit(submission, name);
+		const run = () => this.#send(submission, name);
 		const submitted = before.then(run, run);
 		this.#keys.set(name, submitted);
 		const forget = () => {
@@ -244,10 +240,7 @@ export class Client {
 		return verifyRecord(text, trustOf, tenantId);
 	}
 
-	/**
-	 * Of an adapter, about a call that was denied for a reason that this client does not know.
-	 * @internal
-	 */
+	/** @internal Of an adapter, for a reason that this client does not know. */
 	logDenial(denial: Denied, tool: string): void {
 		this.#log.ended(denial, undefined, { tool });
 	}
@@ -265,7 +258,17 @@ export class Client {
 		return `Client ${inspect(this.toJSON())}`;
 	}
 
-	async #ask(
+	#ask(
+		subject: Subject,
+		options: RequestOptions,
+		signal: AbortSignal | undefined,
+	): Promise<Approved> {
+		return this.#enforcer.spans.record("ask", subject.tool, () =>
+			this.#wait(subject, options, signal),
+		);
+	}
+
+	async #wait(
 		subject: Subject,
 		options: RequestOptions,
 		signal: AbortSignal | undefined,
@@ -351,7 +354,7 @@ export class Client {
 	}
 
 	/** With a name, the record is stored before the request is sent. */
-	async #submit(
+	async #send(
 		submission: Submission,
 		name: string | undefined,
 	): Promise<Pending> {

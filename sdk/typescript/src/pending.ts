@@ -3,6 +3,7 @@
 
 import { inspect } from "node:util";
 import { Approved } from "./approved.js";
+import { hasActions, shownRepository } from "./artifact.js";
 import { Deadline } from "./clock.js";
 import { parseArtifact } from "./core/artifact.js";
 import { fromBase64urlOf, toBase64url, utf8 } from "./core/bytes.js";
@@ -15,6 +16,7 @@ import type { EventLog } from "./events.js";
 import { Exchange, type OwnExchange } from "./exchange.js";
 import { OutcomeKey } from "./keys.js";
 import type { WaitLimiter } from "./limiter.js";
+import type { RequestOptions } from "./options.js";
 
 /** Nobody has decided yet, as far as is known here. Ask again later. */
 export class StillWaiting {
@@ -72,7 +74,14 @@ export class Pending {
 	}
 
 	/** The decision as it is now, or after waiting for it. A denial is returned, not thrown. */
-	async outcome(
+	outcome(options: OutcomeOptions): Promise<Approved | Denied | StillWaiting> {
+		const tool = toolOf(this.#record);
+		return this.#parts.enforcer.spans.record("outcome", tool, () =>
+			this.#outcome(options),
+		);
+	}
+
+	async #outcome(
 		options: OutcomeOptions,
 	): Promise<Approved | Denied | StillWaiting> {
 		const wait = readWait(options.wait);
@@ -207,6 +216,28 @@ function requestIdOf({ artifact }: PendingRecord): string {
 	}
 }
 
+function toolOf({ artifact }: PendingRecord): string | undefined {
+	const { payload } = JSON.parse(artifact);
+	const isCall = Object(payload).kind === "tool";
+	return isCall && typeof payload.tool === "string" ? payload.tool : undefined;
+}
+
 function damaged(requestId?: string): Changed {
 	return new Changed(requestId, "the stored request is damaged");
+}
+
+/**
+ * Whether a request asks those whom the options name, with their choices, about their place.
+ * @internal
+ */
+export function isFor(options: RequestOptions, exchange: Exchange): boolean {
+	const { artifact } = exchange.own;
+	const { approver, repoRef, actions } = options;
+	// Without these options the request may ask anyone, and name the machine that it began on.
+	const isAsked =
+		approver === undefined ||
+		exchange.asked.every((asked) => asked === approver);
+	const isPlace =
+		repoRef === undefined || artifact.repository === shownRepository(repoRef);
+	return isAsked && isPlace && hasActions(artifact, actions ?? []);
 }

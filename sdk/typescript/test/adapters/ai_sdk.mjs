@@ -14,7 +14,7 @@ const CALLS = { unified: "tool-calls", raw: "tool-calls" };
 const stopWhen = isStepCount(5);
 
 /** A model that makes the calls in its first turn, and says "done" in the next one. */
-function scripted(calls) {
+export function scripted(calls) {
 	const turn = (prompt) =>
 		prompt.some(({ role }) => role === "tool" || role === "assistant")
 			? { content: [{ type: "text", text: "done" }], finishReason: STOP }

@@ -17,7 +17,7 @@ import { z } from "zod";
 setTracingDisabled(true);
 
 /** A model that makes the calls in its first turn, and says "done" in the next one. */
-function scripted(calls) {
+export function scripted(calls) {
 	const requests = [];
 	const items = calls.map(functionCall);
 	const turn = (request) => {
