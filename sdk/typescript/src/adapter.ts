@@ -9,9 +9,9 @@ import {
 	ApprovalFailure,
 	CountersignError,
 	Denied,
+	errorName,
 	TimedOut,
 } from "./errors.js";
-import { errorName } from "./gate.js";
 import type { RequestOptions } from "./options.js";
 import type { StillWaiting } from "./pending.js";
 

@@ -43,6 +43,8 @@ export function gate<T extends object>(
 	const gated = Object.entries(tools).map(([name, tool]) => {
 		if (typeof tool?.execute !== "function")
 			throw new CountersignError(`gate: ${name} has no function to execute`);
+		if (GATES.has(tool.execute))
+			throw new CountersignError(`gate: ${name} is gated already`);
 		const toolGate = new ToolGate("ai-sdk", client, options);
 		const execute = gatedExecute(name, tool, toolGate);
 		GATES.set(execute, toolGate);

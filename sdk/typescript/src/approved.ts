@@ -12,6 +12,7 @@ import {
 } from "./call.js";
 import { spellTime } from "./core/canonical.js";
 import { spellRecord } from "./core/record.js";
+import type { Enforcer } from "./enforcer.js";
 import { AlreadyUsed, Changed, Expired, hide } from "./errors.js";
 import type { AcceptedApproval, Exchange } from "./exchange.js";
 import { DecisionRecord } from "./record.js";
@@ -37,8 +38,7 @@ export interface UseOptions {
 export interface ApprovalParts {
 	exchange: Exchange;
 	accepted: AcceptedApproval;
-	enforcerId: string;
-	tenantId: string;
+	enforcer: Enforcer;
 }
 
 /** An accepted approval of one request. It allows one execution, of exactly what was shown. */
@@ -80,7 +80,8 @@ export class Approved {
 
 	/** The decision as a file that anyone can verify offline. */
 	record(): DecisionRecord {
-		const { exchange, accepted, enforcerId, tenantId } = this.#parts;
+		const { exchange, accepted, enforcer } = this.#parts;
+		const { enforcerId, tenantId } = enforcer;
 		const subject = { tenantId, approverId: this.approver };
 		const decided = {
 			enforcerId,
@@ -103,6 +104,21 @@ export class Approved {
 		run: ApprovedFunction<A, R>,
 		{ signal }: UseOptions = {},
 	): Promise<R> {
+		const { exchange, enforcer } = this.#parts;
+		const tool = "name" in call ? call.name : undefined;
+		const about = { tool, requestId: this.requestId };
+		const prepare = () => this.#prepareUse(call, signal);
+		await enforcer.spans.record("use", about, prepare, signal);
+		this.#checkTime(signal);
+		const { text } = exchange.own.artifact;
+		const args = argumentsOf(text, tool !== undefined) as A;
+		return await run(args, { approval: this, signal });
+	}
+
+	async #prepareUse(
+		call: Call | Content,
+		signal: AbortSignal | undefined,
+	): Promise<void> {
 		const { exchange, accepted } = this.#parts;
 		const compare = () => {
 			if (!isSame(subjectOf(call), exchange)) throw new Changed(this.requestId);
@@ -114,12 +130,8 @@ export class Approved {
 		await this.take(compare);
 		if (this.#isUsed) throw new AlreadyUsed(this.requestId);
 		this.#isUsed = true;
-		this.#checkTime(signal);
 		// The caller's objects could change during each of these steps.
 		compare();
-		const { text } = exchange.own.artifact;
-		const args = argumentsOf(text, "name" in call) as A;
-		return await run(args, { approval: this, signal });
 	}
 
 	/**

@@ -199,8 +199,11 @@ export class Client {
 	/** Submits a request that outlives this process. `client.pending` resumes it. */
 	submit(submission: Submission): Promise<Pending> {
 		const tool = "call" in submission ? submission.call.name : undefined;
-		return this.#enforcer.spans.record("submit", tool, () =>
-			this.#submit(submission),
+		return this.#enforcer.spans.record(
+			"submit",
+			{ tool },
+			() => this.#submit(submission),
+			submission.signal,
 		);
 	}
 
@@ -263,8 +266,11 @@ export class Client {
 		options: RequestOptions,
 		signal: AbortSignal | undefined,
 	): Promise<Approved> {
-		return this.#enforcer.spans.record("ask", subject.tool, () =>
-			this.#wait(subject, options, signal),
+		return this.#enforcer.spans.record(
+			"ask",
+			subject,
+			() => this.#wait(subject, options, signal),
+			signal,
 		);
 	}
 
@@ -274,9 +280,9 @@ export class Client {
 		signal: AbortSignal | undefined,
 	): Promise<Approved> {
 		signal?.throwIfAborted();
-		const { clock, enforcerId, tenantId } = this.#enforcer;
+		const enforcer = this.#enforcer;
 		const until = Deadline.after(
-			clock,
+			enforcer.clock,
 			readTimeout(options.timeout ?? DEFAULT_TIMEOUT),
 		);
 		let exchange: Exchange | undefined;
@@ -295,12 +301,7 @@ export class Client {
 			);
 			signal?.throwIfAborted();
 			if (accepted === null) throw new TimedOut(opened.requestId);
-			const approved = new Approved({
-				exchange: opened,
-				accepted,
-				enforcerId,
-				tenantId,
-			});
+			const approved = new Approved({ exchange: opened, accepted, enforcer });
 			this.#log.ended(approved, opened);
 			return approved;
 		} catch (error) {

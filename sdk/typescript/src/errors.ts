@@ -216,3 +216,8 @@ export function hide(target: object, ...names: string[]): void {
 		Object.defineProperty(target, name, { enumerable: false });
 	}
 }
+
+/** The class of an error. Its text could contain arguments. */
+export function errorName(error: unknown): string {
+	return error instanceof Error ? error.constructor.name : typeof error;
+}

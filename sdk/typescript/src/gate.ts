@@ -2,7 +2,7 @@
 
 import type { Approved, ApprovedFunction } from "./approved.js";
 import { type Subject, subjectOf } from "./call.js";
-import { ApprovalFailure, CountersignError } from "./errors.js";
+import { ApprovalFailure, CountersignError, errorName } from "./errors.js";
 import type { EventLog } from "./events.js";
 import type { RequestOptions } from "./options.js";
 
@@ -80,9 +80,4 @@ async function mustAsk<A>(
 		log.ended(denial, undefined, subject);
 		throw denial;
 	}
-}
-
-/** The class of an error. Its text could contain arguments. */
-export function errorName(error: unknown): string {
-	return error instanceof Error ? error.constructor.name : typeof error;
 }

@@ -49,6 +49,8 @@ export function gate<T extends { name: string }>(
 	const { invoke: inner } = tool as T & { invoke?: Invoke };
 	if (typeof inner !== "function")
 		throw new CountersignError(`gate: ${name} is no function tool`);
+	if (GATES.has(inner))
+		throw new CountersignError(`gate: ${name} is gated already`);
 	const toolGate = new ToolGate(FRAMEWORK, client, options);
 	const invoke: Invoke = async (context, input, details) => {
 		const ran = await toolGate.run(

@@ -75,10 +75,20 @@ export class Pending {
 
 	/** The decision as it is now, or after waiting for it. A denial is returned, not thrown. */
 	outcome(options: OutcomeOptions): Promise<Approved | Denied | StillWaiting> {
-		const tool = toolOf(this.#record);
-		return this.#parts.enforcer.spans.record("outcome", tool, () =>
-			this.#outcome(options),
+		return this.#recorded(
+			"outcome",
+			() => this.#outcome(options),
+			options.signal,
 		);
+	}
+
+	#recorded<T>(
+		name: "outcome" | "withdraw",
+		action: () => Promise<T>,
+		signal?: AbortSignal,
+	): Promise<T> {
+		const about = { tool: toolOf(this.#record), requestId: this.requestId };
+		return this.#parts.enforcer.spans.record(name, about, action, signal);
 	}
 
 	async #outcome(
@@ -100,13 +110,7 @@ export class Pending {
 				() => null,
 			);
 			if (accepted === null) return new StillWaiting(this.requestId);
-			const { enforcerId, tenantId } = enforcer;
-			const approved = new Approved({
-				exchange: opened,
-				accepted,
-				enforcerId,
-				tenantId,
-			});
+			const approved = new Approved({ exchange: opened, accepted, enforcer });
 			log.ended(approved, opened);
 			return approved;
 		} catch (error) {
@@ -121,10 +125,12 @@ export class Pending {
 	 * all the same can no longer be used.
 	 */
 	async withdraw(reason = "withdrawn by the agent's program"): Promise<void> {
-		const { enforcer } = this.#parts;
-		const exchange = await openPending(this.#record, enforcer);
-		await exchange.take();
-		await exchange.withdraw(reason);
+		await this.#recorded("withdraw", async () => {
+			const { enforcer } = this.#parts;
+			const exchange = await openPending(this.#record, enforcer);
+			await exchange.take();
+			await exchange.withdraw(reason);
+		});
 	}
 
 	/** Without the record, which is secret: see `toJson`. */

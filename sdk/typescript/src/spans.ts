@@ -3,7 +3,7 @@
 
 import { Approved } from "./approved.js";
 import { visibleText } from "./core/visible.js";
-import { Denied } from "./errors.js";
+import { Denied, errorName } from "./errors.js";
 
 /** Of the API, as far as it is used here. */
 interface Span {
@@ -16,6 +16,7 @@ interface Tracer {
 
 // A variable, so that neither the compiler nor a bundler needs the package.
 const API: string = "@opentelemetry/api";
+const MAX_CHARS = 200;
 let loading: Promise<Tracer | undefined> | undefined;
 
 async function loadTracer(): Promise<Tracer | undefined> {
@@ -40,32 +41,33 @@ export class SpanRecorder {
 		return new SpanRecorder(await loading);
 	}
 
-	/** Runs an action in a span that ends with its outcome. */
+	/** Runs an action in a span that says how it ended: `ok`, `cancelled`, a cause or an error's class. */
 	async record<T>(
-		name: "ask" | "submit" | "outcome",
-		tool: string | undefined,
+		name: "ask" | "submit" | "outcome" | "use" | "withdraw",
+		about: { tool: string | undefined; requestId?: string },
 		action: () => Promise<T>,
+		signal?: AbortSignal,
 	): Promise<T> {
 		const span = this.#tracer?.startSpan(`countersign.${name}`);
 		if (span === undefined) return action();
-		const set = (attribute: string, value: unknown) => {
+		const note = (attribute: string, value: unknown) => {
 			if (typeof value !== "string") return;
-			span.setAttribute(`countersign.${attribute}`, visibleText(value));
+			const shown = visibleText(value).slice(0, MAX_CHARS);
+			span.setAttribute(`countersign.${attribute}`, shown);
 		};
-		const end = (result: unknown, outcome: string) => {
-			set("tool", tool);
-			set("request_id", Object(result).requestId);
-			if (result instanceof Approved) set("approver", result.approver);
-			set("outcome", result instanceof Denied ? result.cause : outcome);
+		const end = (result: unknown, word: string) => {
+			note("tool", about.tool);
+			note("request_id", about.requestId ?? Object(result).requestId);
+			if (result instanceof Approved) note("approver", result.approver);
+			note("end", result instanceof Denied ? result.cause : word);
 			span.end();
 		};
 		try {
 			const result = await action();
-			const known = result instanceof Approved ? "approved" : "waiting";
-			end(result, known);
+			end(result, "ok");
 			return result;
 		} catch (error) {
-			end(error, "error");
+			end(error, signal?.aborted ? "cancelled" : errorName(error));
 			throw error;
 		}
 	}

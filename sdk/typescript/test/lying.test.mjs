@@ -6,11 +6,15 @@ import { describe, test } from "node:test";
 import { Approved, Denied, StillWaiting } from "@countersign/client";
 import { FakeApprover } from "@countersign/client/testing";
 import { utf8 } from "../dist/core/bytes.js";
+import { spellTime } from "../dist/core/canonical.js";
+import { generateKeyPairs, openKeys, sign } from "../dist/core/keys.js";
+import { spellSigned, spellStatement } from "../dist/core/statements.js";
 import { FakeDevice } from "../dist/testing/fake_device.js";
 import { thrown } from "./support.mjs";
 
 const SUBJECT = { tenantId: "fake-tenant", approverId: "fake-approver" };
-const mallory = await FakeDevice.create(SUBJECT, "mallory");
+const keys = await openKeys(await generateKeyPairs(), "mallory");
+const mallory = new FakeDevice(keys, SUBJECT);
 const CALL = { name: "pay", args: { amount: 5 } };
 
 /** The ways into the library. Each ends in a denial, or runs `ran`. */
@@ -226,10 +230,15 @@ for (const [title, statements] of [
 	],
 	[
 		"its own signature in the name of a device in force",
-		endorsed((signed, other) => ({
-			...other,
-			statement: { ...other.statement, by: signed.statement.by },
-		})),
+		async (approver) => {
+			await approver.addDevice();
+			const { statement } = parsed(approver.gateway.statements[0]);
+			const change = { add: keys.bundle };
+			const at = spellTime(Date.now());
+			const text = spellStatement(SUBJECT, change, at, statement.by);
+			const signature = await sign(keys, text);
+			return [spellSigned(text, signature, signature)];
+		},
 	],
 	[
 		"a signature for another approver",

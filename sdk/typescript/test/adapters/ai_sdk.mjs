@@ -126,6 +126,9 @@ function nestedTools(inner) {
 export const aiSdk = {
 	name: "ai-sdk",
 	gate: (client, options) => gate({ pay: payTool([]) }, client, options),
+	gateAgain: (client) => gate(gate({ pay: payTool([]) }, client), client),
+	gateWithout: (client) =>
+		gate({ pay: payTool([], { execute: undefined }) }, client),
 	entries: Object.keys(ENTRIES),
 	nestings: ["agent in a tool"],
 	/** Refusals that do not exist here, and why. */

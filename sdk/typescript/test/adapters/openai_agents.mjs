@@ -122,6 +122,8 @@ function nest(agent, nesting) {
 export const openaiAgents = {
 	name: "openai-agents",
 	gate: (client, options) => gate(payTool([]), client, options),
+	gateAgain: (client) => gate(gate(payTool([]), client), client),
+	gateWithout: (client) => gate({ type: "hosted_tool", name: "pay" }, client),
 	entries: Object.keys(ENTRIES),
 	nestings: ["handoff", "agent as a tool"],
 	/** Refusals that do not exist here, and why. */

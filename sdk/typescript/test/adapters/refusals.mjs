@@ -45,6 +45,15 @@ for (const adapter of ADAPTERS) {
 	});
 }
 
+for (const adapter of ADAPTERS)
+	test(`${adapter.name}: gate refuses a tool that it cannot gate, or that is gated`, async () => {
+		const { approver } = await scene(adapter);
+		const { client } = approver;
+		assert.throws(() => adapter.gateAgain(client), /gated already/);
+		assert.throws(() => adapter.gateWithout(client), /no function/);
+		assert.throws(() => adapter.gate(client, { timeout: "none" }), /timeout/);
+	});
+
 refusal(1, "rejected, with a reason that arrives", async (adapter) => {
 	const { approver, ran, run } = await scene(adapter);
 	approver.when({}).reject("not on a Friday");

@@ -39,7 +39,7 @@ test("a question that is approved, and one that is rejected", async () => {
 		"countersign.tool": "pay",
 		"countersign.request_id": approver.asked[0].requestId,
 		"countersign.approver": "fake-approver",
-		"countersign.outcome": "approved",
+		"countersign.end": "ok",
 	});
 	approver.when({}).reject("because");
 	const [rejected] = await spansOf(() =>
@@ -49,7 +49,7 @@ test("a question that is approved, and one that is rejected", async () => {
 		name: "countersign.ask",
 		"countersign.tool": "pay",
 		"countersign.request_id": approver.asked[1].requestId,
-		"countersign.outcome": "rejected",
+		"countersign.end": "rejected",
 	});
 });
 
@@ -60,36 +60,42 @@ test("a durable request", async () => {
 		const pending = await approver.client.submit({ call, key: "run 1" });
 		await pending.outcome({ wait: "0s" });
 		await approver.asked[0].approve();
-		await pending.outcome({ wait: "5s" });
+		const outcome = await pending.outcome({ wait: "5s" });
+		const other = { name: "pay", args: { note: "hush" } };
+		await thrown(() => outcome.use(other, () => {}));
+		await outcome.use(call, () => {});
+		await pending.withdraw("because");
 	});
 	const about = {
 		"countersign.tool": "pay",
 		"countersign.request_id": approver.asked[0].requestId,
+		"countersign.end": "ok",
 	};
-	const waiting = { ...about, "countersign.outcome": "waiting" };
 	assert.deepEqual(spans, [
-		{ name: "countersign.submit", ...waiting },
-		{ name: "countersign.outcome", ...waiting },
+		{ name: "countersign.submit", ...about },
+		{ name: "countersign.outcome", ...about },
 		{
 			name: "countersign.outcome",
 			...about,
 			"countersign.approver": "fake-approver",
-			"countersign.outcome": "approved",
 		},
+		{ name: "countersign.use", ...about, "countersign.end": "changed" },
+		{ name: "countersign.use", ...about },
+		{ name: "countersign.withdraw", ...about },
 	]);
 });
 
-test("an error of the library, and a tool's name, show no content", async () => {
-	const journal = { take: () => Promise.reject(new Error("hush")) };
+test("an error of the library, an abort and a tool's name show no content", async () => {
+	const journal = { take: () => Promise.reject(new RangeError("hush")) };
 	const approver = await FakeApprover.create({ journal });
 	approver.when({}).reject();
-	const [failed] = await spansOf(() =>
-		thrown(() => approver.client.ask({ call })),
-	);
-	assert.equal(failed["countersign.outcome"], "error");
-	const named = { name: "pay\u202e", args: {} };
-	const [shown] = await spansOf(() =>
-		thrown(() => approver.client.ask({ call: named })),
-	);
+	const ask = (asked, more) =>
+		spansOf(() => thrown(() => approver.client.ask({ call: asked, ...more })));
+	const [failed] = await ask(call);
+	assert.equal(failed["countersign.end"], "RangeError");
+	const [aborted] = await ask(call, { signal: AbortSignal.abort("hush") });
+	assert.equal(aborted["countersign.end"], "cancelled");
+	const [shown] = await ask({ name: `pay\u202e${"x".repeat(500)}`, args: {} });
 	assert.doesNotMatch(shown["countersign.tool"], /\u202e/);
+	assert.equal(shown["countersign.tool"].length, 200);
 });
