@@ -63,6 +63,7 @@ test-sdk: postgres ## Check the client libraries and run all of their tests, aga
 	$(CARGO) build --locked
 	scripts/sdk-python all
 	scripts/sdk-typescript all
+	scripts/sdk-cross
 
 .PHONY: test-run
 test-run: test-programs ## Run the Rust tests; ARGS="a_name -- --nocapture" and the like are passed on.

@@ -21,6 +21,9 @@ START_TIMEOUT = 120.0
 @dataclass(frozen=True)
 class RealGateway:
     profiles: str
+    # Of each node.
+    urls: tuple[str, ...] = ()
+    processes: tuple[int, ...] = ()
 
     @property
     def environment(self) -> dict[str, str]:
@@ -85,9 +88,10 @@ class RealGateway:
 
 
 @contextmanager
-def running(directory: Path) -> Generator[RealGateway]:
+def running(directory: Path, *options: str) -> Generator[RealGateway]:
     ready = directory / "ready.json"
     command = [PROGRAM, "dev", "--ephemeral", "--listen", "127.0.0.1:0", "--ready-file", str(ready)]
+    command += options
     with (directory / "log").open("w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
     try:
@@ -97,7 +101,7 @@ def running(directory: Path) -> Generator[RealGateway]:
             assert time.monotonic() < until, "the gateway was not ready in time"
             time.sleep(0.1)
         said = json.loads(ready.read_text())
-        gateway = RealGateway(said["profiles"])
+        gateway = RealGateway(said["profiles"], tuple(said["nodes"]), tuple(said["pids"]))
         gateway.approver("join", said["invitation"])
         gateway.pair()
         yield gateway

@@ -333,3 +333,28 @@ def test_revocations_survive_a_restart_whatever_the_gateway_lists(tmp_path: Path
                 await asking
 
     asyncio.run(main())
+
+
+def test_a_changed_call_does_not_use_the_approval_up() -> None:
+    taken: list[str] = []
+
+    class CountingJournal:
+        async def take(self, request_id: str) -> bool:
+            taken.append(request_id)
+            return len(taken) == 1
+
+    async def main() -> None:
+        with FakeApprover(journal=CountingJournal()) as approver:
+            approver.when().approve()
+            pending = await approver.client.submit(CALL, timeout="1h")
+            outcome = await approved(approver, pending.to_json())
+            with pytest.raises(Changed):
+                async with outcome.use(Call("transfer", {"iban": "DE02", "amount": 501})):
+                    raise AssertionError("it ran")
+            assert taken == []
+            # Nothing is signed that the unchanged call would contradict.
+            assert approver.asked[0].outcomes == []
+            async with outcome.use(CALL):
+                assert len(approver.asked[0].outcomes) == 1
+
+    asyncio.run(main())

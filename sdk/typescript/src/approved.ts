@@ -12,6 +12,7 @@ import {
 } from "./call.js";
 import { spellTime } from "./core/canonical.js";
 import { spellRecord } from "./core/record.js";
+import type { Enforcer } from "./enforcer.js";
 import { AlreadyUsed, Changed, Expired, hide } from "./errors.js";
 import type { AcceptedApproval, Exchange } from "./exchange.js";
 import { DecisionRecord } from "./record.js";
@@ -37,8 +38,7 @@ export interface UseOptions {
 export interface ApprovalParts {
 	exchange: Exchange;
 	accepted: AcceptedApproval;
-	enforcerId: string;
-	tenantId: string;
+	enforcer: Enforcer;
 }
 
 /** An accepted approval of one request. It allows one execution, of exactly what was shown. */
@@ -80,7 +80,8 @@ export class Approved {
 
 	/** The decision as a file that anyone can verify offline. */
 	record(): DecisionRecord {
-		const { exchange, accepted, enforcerId, tenantId } = this.#parts;
+		const { exchange, accepted, enforcer } = this.#parts;
+		const { enforcerId, tenantId } = enforcer;
 		const subject = { tenantId, approverId: this.approver };
 		const decided = {
 			enforcerId,
@@ -93,42 +94,63 @@ export class Approved {
 
 	/**
 	 * Runs a function under this approval, once: compares the call with the one that was signed,
-	 * judges the decision again, takes the approval in the journal, tells the approver that it is
-	 * allowed, and gives the function a fresh copy of the arguments. After a crash in between the
-	 * approval counts as used. Another call is denied as changed, and ends the approval.
+	 * judges the decision again, takes the approval in the journal, compares once more, tells the
+	 * approver that it is allowed, and gives the function a fresh copy of the arguments. After a
+	 * crash in between the approval counts as used. Another call is denied as changed, and does not
+	 * use the approval up.
 	 */
 	async use<A = JsonObject, R = unknown>(
 		call: Call | Content,
 		run: ApprovedFunction<A, R>,
 		{ signal }: UseOptions = {},
 	): Promise<R> {
-		const subject = subjectOf(call);
-		const { exchange, accepted } = this.#parts;
-		if (!isSame(subject, exchange)) {
-			await exchange.deny(accepted.message, "changed");
-			throw new Changed(this.requestId);
-		}
-		this.#checkTime(signal);
-		// The device may have been revoked since.
-		await exchange.judgeAgain(accepted, signal);
-		await this.take();
-		if (this.#isUsed) throw new AlreadyUsed(this.requestId);
-		this.#isUsed = true;
+		const { exchange, enforcer } = this.#parts;
+		const tool = "name" in call ? call.name : undefined;
+		const about = { tool, requestId: this.requestId };
+		const prepare = () => this.#prepareUse(call, signal);
+		await enforcer.spans.record("use", about, prepare, signal);
 		this.#checkTime(signal);
 		const { text } = exchange.own.artifact;
-		const args = argumentsOf(text, subject.tool !== undefined) as A;
+		const args = argumentsOf(text, tool !== undefined) as A;
 		return await run(args, { approval: this, signal });
 	}
 
+	async #prepareUse(
+		call: Call | Content,
+		signal: AbortSignal | undefined,
+	): Promise<void> {
+		const { exchange, accepted } = this.#parts;
+		const compare = () => {
+			if (!isSame(subjectOf(call), exchange)) throw new Changed(this.requestId);
+		};
+		compare();
+		this.#checkTime(signal);
+		// The device may have been revoked since.
+		await exchange.judgeAgain(accepted, signal);
+		await this.take(compare);
+		if (this.#isUsed) throw new AlreadyUsed(this.requestId);
+		this.#isUsed = true;
+		// The caller's objects could change during each of these steps.
+		compare();
+	}
+
 	/**
-	 * Takes the approval, so that nothing else can use it, and then says that it is allowed.
+	 * Takes the approval, so that nothing else can use it, and then says that it is allowed. A call
+	 * that has changed by then ends the approval.
 	 * @internal
 	 */
-	async take(): Promise<void> {
+	async take(compare: () => void = () => {}): Promise<void> {
 		if (this.#isTaken) return;
 		const { exchange, accepted } = this.#parts;
 		if (!(await exchange.take())) throw new AlreadyUsed(this.requestId);
 		this.#isTaken = true;
+		try {
+			compare();
+		} catch (error) {
+			this.#isUsed = true;
+			await exchange.acknowledge(accepted.message, "changed");
+			throw error;
+		}
 		await exchange.acknowledge(accepted.message, "allowed");
 	}
 

@@ -4,7 +4,6 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { Approved, type ApprovedFunction, isSame } from "./approved.js";
-import { hasActions, shownRepository } from "./artifact.js";
 import { type Subject, subjectOf } from "./call.js";
 import { type Clock, Deadline, SYSTEM_CLOCK } from "./clock.js";
 import { sha256, toHex, utf8 } from "./core/bytes.js";
@@ -21,6 +20,12 @@ import {
 } from "./errors.js";
 import { EventLog } from "./events.js";
 import { Exchange } from "./exchange.js";
+import {
+	type CallFunction,
+	type GateFunction,
+	type GateOptions,
+	gateFunction,
+} from "./gate.js";
 import { Gateway, type Transport } from "./gateway.js";
 import { HttpTransport } from "./http.js";
 import { importEncryptionKey } from "./keys.js";
@@ -32,6 +37,7 @@ import type {
 	Submission,
 } from "./options.js";
 import {
+	isFor,
 	openPending,
 	Pending,
 	type PendingRecord,
@@ -46,6 +52,7 @@ import {
 	readProfile,
 } from "./profile.js";
 import { type VerifiedRecord, verifyRecord } from "./record.js";
+import { SpanRecorder } from "./spans.js";
 import { DirectoryState, FileJournal, type State } from "./state.js";
 import { parseStored, spellStored } from "./submission.js";
 import { TrustStore } from "./trust.js";
@@ -90,21 +97,9 @@ export async function openClient(
 		trust: new TrustStore(current, parts.state, gateway, clock),
 		clock,
 		journal: options.journal ?? new FileJournal(parts.state),
+		spans: await SpanRecorder.load(),
 	};
 	return new Client(enforcer, parts.state, log);
-}
-
-/** Whether a request asks those whom the options name, with their choices, about their place. */
-function isFor(options: RequestOptions, exchange: Exchange): boolean {
-	const { artifact } = exchange.own;
-	const { approver, repoRef, actions } = options;
-	// Without these options the request may ask anyone, and name the machine that it began on.
-	const isAsked =
-		approver === undefined ||
-		exchange.asked.every((asked) => asked === approver);
-	const isPlace =
-		repoRef === undefined || artifact.repository === shownRepository(repoRef);
-	return isAsked && isPlace && hasActions(artifact, actions ?? []);
 }
 
 export class Client {
@@ -182,30 +177,45 @@ export class Client {
 	 */
 	approvalRequired<A extends object, R>(
 		name: string,
-		options: RequestOptions,
+		options: RequestOptions & { askIf?: undefined },
 		run: ApprovedFunction<A, R>,
-	): (args: A, call?: { signal?: AbortSignal }) => Promise<R> {
-		if (typeof run !== "function")
-			throw new CountersignError("approvalRequired: expected a function");
-		return async (args, { signal } = {}) => {
-			const subject = subjectOf({ name, args }, options.show);
-			const approved = await this.#ask(subject, options, signal);
-			// The arguments may have changed while the person was thinking.
-			const call = { name, args: JSON.parse(subject.payload).input };
-			return approved.use(call, run, signal === undefined ? {} : { signal });
-		};
+	): CallFunction<A, R>;
+	approvalRequired<A extends object, R>(
+		name: string,
+		options: GateOptions<A>,
+		run: GateFunction<A, R>,
+	): CallFunction<A, R>;
+	approvalRequired<A extends object, R>(
+		name: string,
+		options: GateOptions<A>,
+		run: ApprovedFunction<A, R> | GateFunction<A, R>,
+	): CallFunction<A, R> {
+		return gateFunction(name, options, run, {
+			ask: (...asked) => this.#ask(...asked),
+			log: this.#log,
+		});
 	}
 
 	/** Submits a request that outlives this process. `client.pending` resumes it. */
-	async submit(submission: Submission): Promise<Pending> {
+	submit(submission: Submission): Promise<Pending> {
+		const tool = "call" in submission ? submission.call.name : undefined;
+		return this.#enforcer.spans.record(
+			"submit",
+			{ tool },
+			() => this.#submit(submission),
+			submission.signal,
+		);
+	}
+
+	async #submit(submission: Submission): Promise<Pending> {
 		const { key } = submission;
-		if (key === undefined) return this.#submit(submission, undefined);
+		if (key === undefined) return this.#send(submission, undefined);
 		if (typeof key !== "string" || key === "")
 			throw new CountersignError("key: expected a text");
 		const name = `requests/${toHex(await sha256(utf8(key)))}.json`;
 		// One at a time, so that calls at the same moment make one request.
 		const before = this.#keys.get(name) ?? Promise.resolve();
-		const run = () => this.#submit(submission, name);
+		const run = () => this.#send(submission, name);
 		const submitted = before.then(run, run);
 		this.#keys.set(name, submitted);
 		const forget = () => {
@@ -233,6 +243,11 @@ export class Client {
 		return verifyRecord(text, trustOf, tenantId);
 	}
 
+	/** @internal Of an adapter, for a reason that this client does not know. */
+	logDenial(denial: Denied, tool: string): void {
+		this.#log.ended(denial, undefined, { tool });
+	}
+
 	/** Closes connections. Waits that are under way end in denials. */
 	close(): void {
 		this.#enforcer.gateway.close();
@@ -246,15 +261,28 @@ export class Client {
 		return `Client ${inspect(this.toJSON())}`;
 	}
 
-	async #ask(
+	#ask(
+		subject: Subject,
+		options: RequestOptions,
+		signal: AbortSignal | undefined,
+	): Promise<Approved> {
+		return this.#enforcer.spans.record(
+			"ask",
+			subject,
+			() => this.#wait(subject, options, signal),
+			signal,
+		);
+	}
+
+	async #wait(
 		subject: Subject,
 		options: RequestOptions,
 		signal: AbortSignal | undefined,
 	): Promise<Approved> {
 		signal?.throwIfAborted();
-		const { clock, enforcerId, tenantId } = this.#enforcer;
+		const enforcer = this.#enforcer;
 		const until = Deadline.after(
-			clock,
+			enforcer.clock,
 			readTimeout(options.timeout ?? DEFAULT_TIMEOUT),
 		);
 		let exchange: Exchange | undefined;
@@ -273,12 +301,7 @@ export class Client {
 			);
 			signal?.throwIfAborted();
 			if (accepted === null) throw new TimedOut(opened.requestId);
-			const approved = new Approved({
-				exchange: opened,
-				accepted,
-				enforcerId,
-				tenantId,
-			});
+			const approved = new Approved({ exchange: opened, accepted, enforcer });
 			this.#log.ended(approved, opened);
 			return approved;
 		} catch (error) {
@@ -332,7 +355,7 @@ export class Client {
 	}
 
 	/** With a name, the record is stored before the request is sent. */
-	async #submit(
+	async #send(
 		submission: Submission,
 		name: string | undefined,
 	): Promise<Pending> {

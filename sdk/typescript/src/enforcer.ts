@@ -3,6 +3,7 @@
 import type { Clock } from "./clock.js";
 import type { Gateway } from "./gateway.js";
 import type { EncryptionKeys } from "./keys.js";
+import type { SpanRecorder } from "./spans.js";
 import type { UseJournal } from "./state.js";
 import type { TrustStore } from "./trust.js";
 
@@ -15,4 +16,5 @@ export interface Enforcer {
 	clock: Clock;
 	/** Takes each request once: for its one use, or for its denial. */
 	journal: UseJournal;
+	spans: SpanRecorder;
 }

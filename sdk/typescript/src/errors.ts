@@ -22,7 +22,8 @@ export type DenialCause =
 	| "already_used"
 	| "changed"
 	| "not_askable"
-	| "key_reused";
+	| "key_reused"
+	| "failed";
 
 /** The call must not run. There is no other answer than this and an accepted approval. */
 export abstract class Denied extends CountersignError {
@@ -200,9 +201,23 @@ export class KeyReused extends Denied {
 	}
 }
 
+/** The approval could not be asked for or checked. The log has the name of the error. */
+export class ApprovalFailure extends Denied {
+	readonly cause = "failed";
+
+	protected override whyForModel(): string {
+		return "it could not be approved";
+	}
+}
+
 /** Keeps a property out of what `console.log` and `JSON.stringify` show. */
 export function hide(target: object, ...names: string[]): void {
 	for (const name of names) {
 		Object.defineProperty(target, name, { enumerable: false });
 	}
+}
+
+/** The class of an error. Its text could contain arguments. */
+export function errorName(error: unknown): string {
+	return error instanceof Error ? error.constructor.name : typeof error;
 }

@@ -30,7 +30,7 @@ export class EventLog {
 	ended(
 		outcome: Approved | Denied,
 		exchange: Exchange | undefined,
-		subject?: Subject,
+		subject?: Pick<Subject, "tool">,
 	): void {
 		const shown = exchange === undefined ? toolOf(subject) : about(exchange);
 		if (outcome instanceof Approved)
@@ -45,7 +45,7 @@ export class EventLog {
 	}
 }
 
-function toolOf(subject: Subject | undefined): { tool?: string } {
+function toolOf(subject: Pick<Subject, "tool"> | undefined): { tool?: string } {
 	return subject?.tool === undefined ? {} : { tool: visibleText(subject.tool) };
 }
 

@@ -14,6 +14,7 @@ import { Ended, Expired, Rejected, TimedOut, Untrusted } from "./errors.js";
 import {
 	type GatewayAnswer,
 	GatewayAway,
+	LateAnswer,
 	type Message,
 	path,
 	readMessage,
@@ -27,7 +28,7 @@ import type { AskedApprover } from "./trust.js";
 const LONG_POLL_TIMEOUT_MS = 25_000;
 /** The answer of such a call may be late by this. */
 const ANSWER_GRACE_MS = 5_000;
-/** A call that fails this short before the end of the request was cut off by it. */
+/** A call without an answer this short before the end of the request was cut off by it. */
 const LAST_ANSWER_GRACE_MS = 100;
 /** Shortest time between two such calls: a gateway may answer at once, without a decision. */
 const POLL_INTERVAL_MS = 250;
@@ -192,7 +193,8 @@ export class Exchange {
 				signal?.throwIfAborted();
 				if (!(error instanceof GatewayAway) || error.isFinal)
 					throw denialOf(error, this.requestId);
-				if (expiry.left() > LAST_ANSWER_GRACE_MS) away = error;
+				const isCut = expiry.left() <= LAST_ANSWER_GRACE_MS;
+				if (!(error instanceof LateAnswer && isCut)) away = error;
 			}
 			await sleep(Math.min(next.left(), left), signal);
 			signal?.throwIfAborted();

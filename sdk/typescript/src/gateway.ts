@@ -59,6 +59,13 @@ export class GatewayAway extends Error {
 	}
 }
 
+/** It did not answer in time. The caller's own time may have been too short for it. */
+export class LateAnswer extends GatewayAway {
+	constructor() {
+		super("the gateway did not answer in time");
+	}
+}
+
 export class GatewayRefusal extends Error {
 	readonly status: number;
 	/** Without the protocol's prefix, such as `NOT_FOUND`. */
@@ -116,19 +123,19 @@ export class Gateway {
 		let pause = FIRST_RETRY_INTERVAL_MS;
 		for (let tried = 1; ; tried += 1) {
 			signal?.throwIfAborted();
-			const { answer, detail, wait } = await this.#attempt(
+			const { answer, away, wait } = await this.#attempt(
 				call,
 				deadline,
 				signal,
 			);
 			if (answer !== null) return answer;
 			signal?.throwIfAborted();
-			this.#onAway(detail);
+			this.#onAway(away.message);
 			this.#transport.leaveNode();
 			// Another node may be fine: there is no pause before each was tried once.
 			const isUntried = wait === null && tried < this.#transport.nodes;
 			const time = wait ?? (isUntried ? 0 : pause * (0.5 + Math.random()));
-			if (time >= deadline.left()) throw new GatewayAway(detail);
+			if (time >= deadline.left()) throw away;
 			await sleep(time, signal);
 			if (!isUntried) pause = Math.min(2 * pause, MAX_RETRY_INTERVAL_MS);
 		}
@@ -139,8 +146,8 @@ export class Gateway {
 		deadline: Deadline,
 		signal: AbortSignal | undefined,
 	): Promise<
-		| { answer: GatewayAnswer; detail: ""; wait: null }
-		| { answer: null; detail: string; wait: number | null }
+		| { answer: GatewayAnswer; away: null; wait: null }
+		| { answer: null; away: GatewayAway; wait: number | null }
 	> {
 		const aborter = new AbortController();
 		const giveUp = () => aborter.abort();
@@ -158,24 +165,17 @@ export class Gateway {
 				signal: aborter.signal,
 			});
 			if (call.expect.includes(answer.status))
-				return { answer: readable(answer), detail: "", wait: null };
+				return { answer: readable(answer), away: null, wait: null };
 			const refusal = readRefusal(answer);
 			if (![429, 500, 502, 503, 504].includes(answer.status)) throw refusal;
-			return {
-				answer: null,
-				detail: refusal.message,
-				wait: retryAfter(answer),
-			};
+			const away = new GatewayAway(refusal.message);
+			return { answer: null, away, wait: retryAfter(answer) };
 		} catch (error) {
 			if (aborter.signal.aborted)
-				return {
-					answer: null,
-					detail: "the gateway did not answer in time",
-					wait: null,
-				};
+				return { answer: null, away: new LateAnswer(), wait: null };
 			if (!(error instanceof TransportError)) throw error;
 			if (error.isFinal) throw new GatewayAway(error.message, true);
-			return { answer: null, detail: error.message, wait: null };
+			return { answer: null, away: new GatewayAway(error.message), wait: null };
 		} finally {
 			clearTimeout(timer);
 			signal?.removeEventListener("abort", giveUp);

@@ -20,6 +20,7 @@ export { Client } from "./client.js";
 export type { Duration } from "./durations.js";
 export {
 	AlreadyUsed,
+	ApprovalFailure,
 	Changed,
 	CountersignError,
 	type DenialCause,
@@ -35,6 +36,7 @@ export {
 	Unavailable,
 	Untrusted,
 } from "./errors.js";
+export type { CallFunction, GateFunction, GateOptions } from "./gate.js";
 export type {
 	ClientEvent,
 	ClientOptions,

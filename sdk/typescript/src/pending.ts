@@ -3,6 +3,7 @@
 
 import { inspect } from "node:util";
 import { Approved } from "./approved.js";
+import { hasActions, shownRepository } from "./artifact.js";
 import { Deadline } from "./clock.js";
 import { parseArtifact } from "./core/artifact.js";
 import { fromBase64urlOf, toBase64url, utf8 } from "./core/bytes.js";
@@ -15,6 +16,7 @@ import type { EventLog } from "./events.js";
 import { Exchange, type OwnExchange } from "./exchange.js";
 import { OutcomeKey } from "./keys.js";
 import type { WaitLimiter } from "./limiter.js";
+import type { RequestOptions } from "./options.js";
 
 /** Nobody has decided yet, as far as is known here. Ask again later. */
 export class StillWaiting {
@@ -72,7 +74,24 @@ export class Pending {
 	}
 
 	/** The decision as it is now, or after waiting for it. A denial is returned, not thrown. */
-	async outcome(
+	outcome(options: OutcomeOptions): Promise<Approved | Denied | StillWaiting> {
+		return this.#recorded(
+			"outcome",
+			() => this.#outcome(options),
+			options.signal,
+		);
+	}
+
+	#recorded<T>(
+		name: "outcome" | "withdraw",
+		action: () => Promise<T>,
+		signal?: AbortSignal,
+	): Promise<T> {
+		const about = { tool: toolOf(this.#record), requestId: this.requestId };
+		return this.#parts.enforcer.spans.record(name, about, action, signal);
+	}
+
+	async #outcome(
 		options: OutcomeOptions,
 	): Promise<Approved | Denied | StillWaiting> {
 		const wait = readWait(options.wait);
@@ -91,13 +110,7 @@ export class Pending {
 				() => null,
 			);
 			if (accepted === null) return new StillWaiting(this.requestId);
-			const { enforcerId, tenantId } = enforcer;
-			const approved = new Approved({
-				exchange: opened,
-				accepted,
-				enforcerId,
-				tenantId,
-			});
+			const approved = new Approved({ exchange: opened, accepted, enforcer });
 			log.ended(approved, opened);
 			return approved;
 		} catch (error) {
@@ -112,10 +125,12 @@ export class Pending {
 	 * all the same can no longer be used.
 	 */
 	async withdraw(reason = "withdrawn by the agent's program"): Promise<void> {
-		const { enforcer } = this.#parts;
-		const exchange = await openPending(this.#record, enforcer);
-		await exchange.take();
-		await exchange.withdraw(reason);
+		await this.#recorded("withdraw", async () => {
+			const { enforcer } = this.#parts;
+			const exchange = await openPending(this.#record, enforcer);
+			await exchange.take();
+			await exchange.withdraw(reason);
+		});
 	}
 
 	/** Without the record, which is secret: see `toJson`. */
@@ -207,6 +222,28 @@ function requestIdOf({ artifact }: PendingRecord): string {
 	}
 }
 
+function toolOf({ artifact }: PendingRecord): string | undefined {
+	const { payload } = JSON.parse(artifact);
+	const isCall = Object(payload).kind === "tool";
+	return isCall && typeof payload.tool === "string" ? payload.tool : undefined;
+}
+
 function damaged(requestId?: string): Changed {
 	return new Changed(requestId, "the stored request is damaged");
+}
+
+/**
+ * Whether a request asks those whom the options name, with their choices, about their place.
+ * @internal
+ */
+export function isFor(options: RequestOptions, exchange: Exchange): boolean {
+	const { artifact } = exchange.own;
+	const { approver, repoRef, actions } = options;
+	// Without these options the request may ask anyone, and name the machine that it began on.
+	const isAsked =
+		approver === undefined ||
+		exchange.asked.every((asked) => asked === approver);
+	const isPlace =
+		repoRef === undefined || artifact.repository === shownRepository(repoRef);
+	return isAsked && isPlace && hasActions(artifact, actions ?? []);
 }

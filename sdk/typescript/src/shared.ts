@@ -2,7 +2,7 @@
 // not go on without any.
 
 import { type Deadline, sleep } from "./clock.js";
-import { GatewayAway } from "./gateway.js";
+import { LateAnswer } from "./gateway.js";
 
 interface SharedCall<T> {
 	result: Promise<T>;
@@ -66,7 +66,7 @@ async function within<T>(
 			shared,
 			sleep(deadline.left(), ended.signal).then(() => {
 				signal?.throwIfAborted();
-				throw new GatewayAway("the gateway did not answer in time");
+				throw new LateAnswer();
 			}),
 		]);
 	} finally {

@@ -72,17 +72,60 @@ test("an approval is acknowledged when it is used, not when it is seen", async (
 	assert.equal(effect, "allowed");
 });
 
-test("a changed call is acknowledged as changed, and ends the approval", async () => {
-	const approver = await waiting();
+test("a changed call is denied, and does not use the approval up", async () => {
+	const taken = [];
+	const journal = { take: async (id) => taken.push(id) === 1 };
+	const approver = await waiting({ journal });
 	const pending = await approver.client.submit({ call: CALL });
 	await approver.asked[0].approve();
 	const outcome = await pending.outcome({ wait: "5s" });
 	const other = { ...CALL, args: { amount: 501 } };
 	const error = await thrown(() => outcome.use(other, () => assert.fail()));
 	assert.ok(error instanceof Changed, `${error}`);
+	assert.deepEqual(taken, []);
+	// Nothing is signed that the unchanged call would contradict.
+	assert.equal(effectOf(approver, pending.requestId), undefined);
+	assert.equal(await outcome.use(CALL, ({ amount }) => amount), 500);
+	assert.equal(effectOf(approver, pending.requestId), "allowed");
+});
+
+test("a call that changes while the approval is taken ends it", async () => {
+	const call = { name: "transfer", args: { amount: 500 } };
+	const journal = {
+		take: async () => {
+			call.args.amount = 501;
+			return true;
+		},
+	};
+	const approver = await waiting({ journal });
+	const pending = await approver.client.submit({ call });
+	await approver.asked[0].approve();
+	const outcome = await pending.outcome({ wait: "5s" });
+	const error = await thrown(() => outcome.use(call, () => assert.fail()));
+	assert.ok(error instanceof Changed, `${error}`);
 	assert.equal(effectOf(approver, pending.requestId), "changed");
-	const late = await thrown(() => outcome.use(CALL, () => assert.fail()));
+	call.args.amount = 500;
+	const late = await thrown(() => outcome.use(call, () => assert.fail()));
 	assert.ok(late instanceof AlreadyUsed, `${late}`);
+});
+
+test("a call that changes while it is acknowledged does not run", async () => {
+	const call = { name: "transfer", args: { amount: 500 } };
+	const approver = await waiting();
+	const { send, ...rest } = approver.gateway.transport();
+	approver.gateway.transport = () => ({
+		...rest,
+		send: async (request) => {
+			if (request.path === "/v1/acks") call.args.amount = 501;
+			return send(request);
+		},
+	});
+	const client = await approver.newClient();
+	const pending = await client.submit({ call });
+	await approver.asked[0].approve();
+	const outcome = await pending.outcome({ wait: "5s" });
+	const error = await thrown(() => outcome.use(call, () => assert.fail()));
+	assert.ok(error instanceof Changed, `${error}`);
 });
 
 /** A durable request, about which both verdicts are signed and none is delivered. */
@@ -204,6 +247,9 @@ test("a key is of one request: whom, what choices, and where", async () => {
 	const { requestId } = await approver.client.submit(first);
 	const same = await approver.client.submit(first);
 	assert.equal(same.requestId, requestId);
+	// Only what the caller gives is compared: it may be replayed in another directory.
+	const { repoRef: _, ...fewer } = first;
+	assert.equal((await approver.client.submit(fewer)).requestId, requestId);
 	for (const other of [
 		{ repoRef: "repo:b" },
 		{ actions: [] },

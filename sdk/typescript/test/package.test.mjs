@@ -45,12 +45,26 @@ test("it is small, has no dependencies, and loads quickly", async () => {
 });
 
 test("no source file has more than 400 lines", async () => {
-	for (const folder of ["src", "src/testing", "test"])
+	for (const folder of ["src", "src/testing", "test", "test/adapters"])
 		for (const name of await readdir(join(here, folder))) {
 			if (!/\.(ts|mjs)$/.test(name)) continue;
 			const text = await readFile(join(here, folder, name), "utf8");
 			assert.ok(text.split("\n").length <= 401, `${folder}/${name}`);
 		}
+});
+
+test("an adapter has at most 120 lines", async () => {
+	const { exports } = JSON.parse(
+		await readFile(join(here, "package.json"), "utf8"),
+	);
+	const adapters = Object.keys(exports).filter(
+		(name) => ![".", "./testing"].includes(name),
+	);
+	assert.deepEqual(adapters, ["./ai-sdk", "./openai-agents"]);
+	for (const name of adapters) {
+		const text = await readFile(join(here, "src", `${name}.ts`), "utf8");
+		assert.ok(text.split("\n").length <= 121, name);
+	}
 });
 
 const PROGRAM = `
