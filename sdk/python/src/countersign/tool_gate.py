@@ -1,0 +1,122 @@
+"""The part that the adapters of agent frameworks share: ask about one call of a tool.
+
+It hands out the arguments to run a tool with, and only after an accepted approval of exactly these.
+Everything else raises `Denied`, errors of this library included.
+"""
+
+import asyncio
+import copy
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from .approval import Approval
+from .call import Call, Subject
+from .client import Client, request_options
+from .durations import Duration, timeout_seconds
+from .errors import Changed, Denied
+from .pending import Approved, Pending, StillWaiting
+from .sync import run_in_background
+
+
+@dataclass(frozen=True)
+class ToolGate:
+    """How an adapter asks about calls. `framework` is shown to the approver."""
+
+    client: Client
+    framework: str
+    timeout: Duration
+    approver: str | None = None
+    repo_ref: str | None = None
+
+    def __post_init__(self) -> None:
+        timeout_seconds(self.timeout)
+
+    async def ask(self, name: str, args: Mapping[str, object]) -> dict[str, object]:
+        """Waits for an approval. Returns the arguments to run the call with, detached from `args`."""
+        async with _denying():
+            detached = _detached(args)
+            subject = Subject.of(Call(name, detached))
+
+            def check() -> None:
+                if Subject.of(Call(name, detached)).text() != subject.text():
+                    raise Changed("the arguments have changed since the call was shown")
+
+            options = request_options(
+                self.repo_ref, self.approver, metadata={"framework": self.framework}
+            )
+            seconds = timeout_seconds(self.timeout)
+            approval = await self.client.ask_about(subject, options, seconds, check)
+            # The type says so already. A mistake elsewhere must not run a tool.
+            if type(approval) is not Approval:
+                raise Denied("there is no approval")
+            _check_awaited()
+            check()
+            return detached
+
+    def ask_sync(self, name: str, args: Mapping[str, object]) -> dict[str, object]:
+        """The same for a thread without an event loop."""
+        return run_in_background(self.ask(name, args))
+
+    async def submit(self, name: str, args: Mapping[str, object], key: str) -> Pending:
+        """Asks without waiting. The same key is the same request, in every process."""
+        async with _denying():
+            pending = await self.client.submit(
+                Call(name, _detached(args)),
+                timeout=self.timeout,
+                key=key,
+                approver=self.approver,
+                repo_ref=self.repo_ref,
+                metadata={"framework": self.framework},
+            )
+            if type(pending) is not Pending:
+                raise Denied("there is no request")
+            return pending
+
+    async def take(
+        self, name: str, args: Mapping[str, object], key: str
+    ) -> dict[str, object] | StillWaiting:
+        """Submits, and uses the approval if there is one. It counts once, in every process."""
+        async with _denying():
+            detached = _detached(args)
+            pending = await self.submit(name, detached, key)
+            outcome = await pending.outcome()
+            if isinstance(outcome, StillWaiting | Denied):
+                if isinstance(outcome, Denied):
+                    raise outcome
+                return outcome
+            if type(outcome) is not Approved:
+                raise Denied("there is no approval")
+            async with outcome.use(Call(name, detached)) as approval:
+                if type(approval) is not Approval:
+                    raise Denied("there is no approval")
+                _check_awaited()
+                return detached
+
+    def take_sync(
+        self, name: str, args: Mapping[str, object], key: str
+    ) -> dict[str, object] | StillWaiting:
+        return run_in_background(self.take(name, args, key))
+
+
+def _detached(args: Mapping[str, object]) -> dict[str, object]:
+    """A copy that nobody else can change while a person thinks."""
+    return copy.deepcopy(dict(args))
+
+
+def _check_awaited() -> None:
+    """A caller that was cancelled while the approval arrived must not run the call."""
+    task = asyncio.current_task()
+    if task is not None and task.cancelling():
+        raise asyncio.CancelledError
+
+
+@asynccontextmanager
+async def _denying() -> AsyncGenerator[None]:
+    """Turns every error before the execution into a denial."""
+    try:
+        yield
+    except Denied:
+        raise
+    except Exception as error:
+        raise Denied(f"an unexpected error ({type(error).__name__})") from error
