@@ -33,7 +33,7 @@ class ToolGate:
         timeout_seconds(self.timeout)
 
     async def ask(self, name: str, args: Mapping[str, object]) -> dict[str, object]:
-        """Waits for an approval. Returns the arguments to run the call with, detached from `args`."""
+        """Waits for an approval. Returns the arguments to run the call with: a copy of `args`."""
         async with _denying():
             detached = _detached(args)
             subject = Subject.of(Call(name, detached))

@@ -1,7 +1,7 @@
 """Every refusal, through every adapter: the tool has no effect, and the model is told so."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
 import pytest
@@ -12,7 +12,6 @@ from harness import (
     RunReport,
     Scene,
     StillSuspended,
-    ToolCall,
     World,
     load_drivers,
     look,
