@@ -14,9 +14,13 @@ from .approval import Approval
 from .call import Call, Subject
 from .client import Client, request_options
 from .durations import Duration, timeout_seconds
-from .errors import Changed, Denied
-from .pending import Approved, Pending, StillWaiting
+from .e2e.errors import Refusal
+from .e2e.strict_json import parse_object
+from .errors import Changed, Denied, NotAskable
+from .pending import Approved, Outcome, Pending, StillWaiting
 from .sync import run_in_background
+
+_WAIT_INTERVAL = "25s"
 
 
 @dataclass(frozen=True)
@@ -73,23 +77,34 @@ class ToolGate:
                 raise Denied("there is no request")
             return pending
 
+    async def outcome(self, name: str, args: Mapping[str, object], key: str) -> Outcome:
+        """Submits, and looks for a decision. To run the call, `take` it."""
+        try:
+            async with _denying():
+                return await (await self.submit(name, args, key)).outcome()
+        except Denied as denied:
+            return denied
+
     async def take(
-        self, name: str, args: Mapping[str, object], key: str
+        self, name: str, args: Mapping[str, object], key: str, *, is_waiting: bool = False
     ) -> dict[str, object] | StillWaiting:
-        """Submits, and uses the approval if there is one. It counts once, in every process."""
+        """Submits, and uses the approval if there is one. It counts once, in every process.
+
+        With `is_waiting`, waits for a decision until the request ends.
+        """
         async with _denying():
             detached = _detached(args)
             pending = await self.submit(name, detached, key)
             outcome = await pending.outcome()
-            if isinstance(outcome, StillWaiting | Denied):
-                if isinstance(outcome, Denied):
-                    raise outcome
+            while is_waiting and isinstance(outcome, StillWaiting):
+                outcome = await pending.outcome(wait=_WAIT_INTERVAL)
+            if isinstance(outcome, Denied):
+                raise outcome
+            if isinstance(outcome, StillWaiting):
                 return outcome
             if type(outcome) is not Approved:
                 raise Denied("there is no approval")
-            async with outcome.use(Call(name, detached)) as approval:
-                if type(approval) is not Approval:
-                    raise Denied("there is no approval")
+            async with outcome.use(Call(name, detached)):
                 _check_awaited()
                 return detached
 
@@ -97,6 +112,14 @@ class ToolGate:
         self, name: str, args: Mapping[str, object], key: str
     ) -> dict[str, object] | StillWaiting:
         return run_in_background(self.take(name, args, key))
+
+
+def arguments_of(text: str | None) -> dict[str, object]:
+    """The arguments that a model wrote as JSON, read as strictly as they are shown."""
+    try:
+        return {**parse_object(text or "{}")}
+    except Refusal as error:
+        raise NotAskable(f"the arguments are not strict JSON: {error}") from error
 
 
 def _detached(args: Mapping[str, object]) -> dict[str, object]:

@@ -165,7 +165,7 @@ class LangchainDurable(LangchainDriver):
     def middleware(self, scene: Scene) -> list[Any]:
         if not scene.is_gated:
             return []
-        client = scene.approver.new_client()
+        client = scene.client_of_next_process()
         gate = ApprovalMiddleware(client, tools=["pay"], timeout=scene.timeout, durable=True)
         return [gate]
 

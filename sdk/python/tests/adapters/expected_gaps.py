@@ -3,8 +3,8 @@
 EXPECTED_GAPS: dict[str, set[str]] = {
     "langchain": {"10 hook", "13", "14"},
     "langchain_durable": {"10 hook"},
-    "openai_agents": {"13", "14"},
-    "openai_agents_durable": set(),
+    "openai_agents": {"13", "14", "16"},
+    "openai_agents_durable": {"16"},
     "pydantic_ai": {"13", "14"},
     "pydantic_ai_durable": set(),
     "claude": {"13", "14"},
