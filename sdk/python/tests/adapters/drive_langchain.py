@@ -169,9 +169,7 @@ class LangchainDurable(LangchainDriver):
         gate = ApprovalMiddleware(client, tools=["pay"], timeout=scene.timeout, durable=True)
         return [gate]
 
-    async def run(
-        self, scene: Scene, calls: Sequence[ToolCall], entry: str = "async"
-    ) -> RunReport:
+    async def run(self, scene: Scene, calls: Sequence[ToolCall], entry: str = "async") -> RunReport:
         return await self._to_the_end(scene, lambda saver: self._made(scene, calls, saver), entry)
 
     def _made(self, scene: Scene, calls: Sequence[ToolCall], saver: Any) -> Any:

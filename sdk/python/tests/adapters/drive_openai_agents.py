@@ -81,9 +81,7 @@ class OpenaiAgentsDriver(AdapterDriver):
         tools: list[Tool] = [self.gated(scene, pay), look]
         return Agent("payer", model=scripted(calls), tools=tools, hooks=TamperHooks(scene))
 
-    async def run(
-        self, scene: Scene, calls: Sequence[ToolCall], entry: str = "async"
-    ) -> RunReport:
+    async def run(self, scene: Scene, calls: Sequence[ToolCall], entry: str = "async") -> RunReport:
         return await self.to_the_end(scene, self.agent(scene, calls), entry)
 
     async def to_the_end(self, scene: Scene, agent: Agent[Any], entry: str) -> RunReport:
@@ -128,7 +126,9 @@ class OpenaiAgentsDriver(AdapterDriver):
 
         delegate = inner.as_tool("delegate", "Pays.", custom_output_extractor=keep)
         model = scripted([ToolCall("delegate", {"input": "pay"})])
-        report = await self.to_the_end(scene, Agent("outer", model=model, tools=[delegate]), "async")
+        report = await self.to_the_end(
+            scene, Agent("outer", model=model, tools=[delegate]), "async"
+        )
         return reported(seen) if report.error is None else report
 
 
@@ -151,9 +151,7 @@ class OpenaiAgentsDurable(OpenaiAgentsDriver):
     }
     is_durable = True
 
-    async def run(
-        self, scene: Scene, calls: Sequence[ToolCall], entry: str = "async"
-    ) -> RunReport:
+    async def run(self, scene: Scene, calls: Sequence[ToolCall], entry: str = "async") -> RunReport:
         return await self.to_the_end(scene, self.agent(scene, calls), entry)
 
     async def to_the_end(self, scene: Scene, agent: Agent[Any], entry: str) -> RunReport:
@@ -194,10 +192,10 @@ class OpenaiAgentsDurable(OpenaiAgentsDriver):
             return RunReport(error=error)
 
     def edited(self, state: str, amount: int) -> str:
-        before = r'{\"amount\":7}'
+        before = r"{\"amount\":7}"
         assert before in state
         # The SDK keeps a digest of each call there. An editor takes it out.
-        members = json.loads(state.replace(before, r'{\"amount\":%d}' % amount))
+        members = json.loads(state.replace(before, before.replace("7", str(amount))))
         members["context"]["tool_invocations"] = {}
         return json.dumps(members)
 
