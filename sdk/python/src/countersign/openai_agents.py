@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .client import DEFAULT_TIMEOUT, Client
 from .durations import Duration
 from .errors import Denied
-from .pending import Approved, StillWaiting
+from .pending import Approved, Outcome, StillWaiting
 from .tool_gate import ToolGate, arguments_of
 
 try:
@@ -88,20 +88,23 @@ async def settle(state: "RunState[Any, Any]") -> bool:
         invoker = _invoker(item)
         if invoker is None:
             continue
-        try:
-            args = arguments_of(getattr(item.raw_item, "arguments", None))
-            key = _key(getattr(item.raw_item, "call_id", None))
-            outcome = await invoker.gate.outcome(invoker.tool.qualified_name, args, key)
-        except Denied as denied:
-            outcome = denied
+        outcome = await _outcome(invoker, item)
         if isinstance(outcome, StillWaiting):
             is_settled = False
         elif isinstance(outcome, Approved):
             state.approve(item)
         else:
-            denied = outcome if isinstance(outcome, Denied) else Denied("there is no approval")
-            state.reject(item, rejection_message=denied.for_model())
+            state.reject(item, rejection_message=outcome.for_model())
     return is_settled
+
+
+async def _outcome(invoker: _GatedInvoker, item: "ToolApprovalItem") -> Outcome:
+    try:
+        args = arguments_of(getattr(item.raw_item, "arguments", None))
+        key = _key(getattr(item.raw_item, "call_id", None))
+        return await invoker.gate.outcome(invoker.tool.qualified_name, args, key)
+    except Denied as denied:
+        return denied
 
 
 def _key(call_id: str | None) -> str:

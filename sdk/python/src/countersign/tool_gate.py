@@ -12,12 +12,13 @@ from dataclasses import dataclass
 
 from .approval import Approval
 from .call import Call, Subject
-from .client import Client, request_options
+from .client import Client
 from .durations import Duration, timeout_seconds
 from .e2e.errors import Refusal
 from .e2e.strict_json import parse_object
 from .errors import Changed, Denied, NotAskable
 from .pending import Approved, Outcome, Pending, StillWaiting
+from .request import RequestOptions
 from .sync import run_in_background
 
 _WAIT_INTERVAL = "25s"
@@ -46,12 +47,12 @@ class ToolGate:
                 if Subject.of(Call(name, detached)).text() != subject.text():
                     raise Changed("the arguments have changed since the call was shown")
 
-            options = request_options(
+            options = RequestOptions(
                 self.repo_ref, self.approver, metadata={"framework": self.framework}
             )
             seconds = timeout_seconds(self.timeout)
             approval = await self.client.ask_about(subject, options, seconds, check)
-            # The type says so already. A mistake elsewhere must not run a tool.
+            # As in `_checked`.
             if type(approval) is not Approval:
                 raise Denied("there is no approval")
             _check_awaited()
@@ -81,7 +82,7 @@ class ToolGate:
         """Submits, and looks for a decision. To run the call, `take` it."""
         try:
             async with _denying():
-                return await (await self.submit(name, args, key)).outcome()
+                return _checked(await (await self.submit(name, args, key)).outcome())
         except Denied as denied:
             return denied
 
@@ -95,15 +96,13 @@ class ToolGate:
         async with _denying():
             detached = _detached(args)
             pending = await self.submit(name, detached, key)
-            outcome = await pending.outcome()
+            outcome = _checked(await pending.outcome())
             while is_waiting and isinstance(outcome, StillWaiting):
-                outcome = await pending.outcome(wait=_WAIT_INTERVAL)
+                outcome = _checked(await pending.outcome(wait=_WAIT_INTERVAL))
             if isinstance(outcome, Denied):
                 raise outcome
             if isinstance(outcome, StillWaiting):
                 return outcome
-            if type(outcome) is not Approved:
-                raise Denied("there is no approval")
             async with outcome.use(Call(name, detached)):
                 _check_awaited()
                 return detached
@@ -125,6 +124,13 @@ def arguments_of(text: str | None) -> dict[str, object]:
 def _detached(args: Mapping[str, object]) -> dict[str, object]:
     """A copy that nobody else can change while a person thinks."""
     return copy.deepcopy(dict(args))
+
+
+def _checked(outcome: Outcome) -> Outcome:
+    """The type says so already. A mistake elsewhere must not run a tool."""
+    if not isinstance(outcome, Approved | Denied | StillWaiting):
+        raise Denied("there is no approval")
+    return outcome
 
 
 def _check_awaited() -> None:

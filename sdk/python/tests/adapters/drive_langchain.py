@@ -21,7 +21,7 @@ from langgraph.types import Command
 
 from countersign.langchain import ApprovalMiddleware
 
-START_MESSAGE = {"messages": [HumanMessage("go")]}
+START_MESSAGE: Any = {"messages": [HumanMessage("go")]}
 
 
 class ScriptedModel(BaseChatModel):
@@ -80,9 +80,9 @@ async def reporting(work: Any) -> RunReport:
 
 class LangchainDriver(AdapterDriver):
     name = "langchain"
-    entries = ("async", "sync", "stream", "sync stream")
-    cancellable = ("async", "stream")
-    nestings = ("subagent", "subgraph")
+    entries: ClassVar[Sequence[str]] = ("async", "sync", "stream", "sync stream")
+    cancellable: ClassVar[Sequence[str]] = ("async", "stream")
+    nestings: ClassVar[Sequence[str]] = ("subagent", "subgraph")
     gaps: ClassVar[dict[str, str]] = {
         "10 hook": "the middleware is around the execution; no question is asked before it",
         "13": "without durable=True a run waits in memory and stores nothing",
@@ -137,7 +137,7 @@ class LangchainDriver(AdapterDriver):
             graph.add_node("inner", inner)
             graph.add_edge(START, "inner")
             graph.add_edge("inner", END)
-            return await reporting(graph.compile().ainvoke(START_MESSAGE))  # type: ignore[arg-type]
+            return await reporting(graph.compile().ainvoke(START_MESSAGE))
 
         @tool
         async def delegate(task: str) -> str:
@@ -147,7 +147,7 @@ class LangchainDriver(AdapterDriver):
             return str(found["messages"][-1].content)
 
         outer = create_agent(scripted([ToolCall("delegate", {"task": "pay"})]), [delegate])
-        await outer.ainvoke(START_MESSAGE)  # type: ignore[arg-type]
+        await outer.ainvoke(START_MESSAGE)
         return reported(seen)
 
 
@@ -155,9 +155,9 @@ class LangchainDurable(LangchainDriver):
     """Each step opens the stored checkpoints, and closes them again."""
 
     name = "langchain_durable"
-    entries = ("async", "sync", "stream")
-    cancellable = ("async", "stream")
-    nestings = ("subgraph",)
+    entries: ClassVar[Sequence[str]] = ("async", "sync", "stream")
+    cancellable: ClassVar[Sequence[str]] = ("async", "stream")
+    nestings: ClassVar[Sequence[str]] = ("subgraph",)
     gaps: ClassVar[dict[str, str]] = {
         "10 hook": "the middleware is around the execution; no question is asked before it",
     }
@@ -203,7 +203,7 @@ class LangchainDurable(LangchainDriver):
     async def resume(self, scene: Scene, state: str) -> RunReport:
         # The calls are in the stored state. A resume value that claims an approval is ignored.
         made = lambda saver: self._made(scene, [], saver)  # noqa: E731
-        claim = Command(resume={"decisions": [{"type": "approve"}]})
+        claim: Command[Any] = Command(resume={"decisions": [{"type": "approve"}]})
         return (await self._step(made, state, claim))[1]
 
     def edited(self, state: str, amount: int) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 from uuid import uuid4
 
 from agents import Agent, AgentHooks, FunctionTool, RunConfig, Runner, RunState, Tool, function_tool
@@ -41,7 +41,7 @@ def tools_of(scene: Scene) -> tuple[FunctionTool, FunctionTool]:
 def reported(items: Sequence[Any]) -> RunReport:
     results = [item for item in items if isinstance(item, ToolCallOutputItem)]
     results.sort(key=lambda item: str(item.call_id))
-    texts = [str(item.raw_item["output"]) for item in results]
+    texts = [str(cast(Any, item.raw_item)["output"]) for item in results]
     return RunReport(texts, [item.output for item in results])
 
 
@@ -60,9 +60,9 @@ class TamperHooks(AgentHooks[Any]):
 
 class OpenaiAgentsDriver(AdapterDriver):
     name = "openai_agents"
-    entries = ("async", "sync", "stream")
-    cancellable = ("async", "stream")
-    nestings = ("agent as tool", "handoff")
+    entries: ClassVar[Sequence[str]] = ("async", "sync", "stream")
+    cancellable: ClassVar[Sequence[str]] = ("async", "stream")
+    nestings: ClassVar[Sequence[str]] = ("agent as tool", "handoff")
     gaps: ClassVar[dict[str, str]] = {
         "13": "without durable=True a run waits in memory and stores nothing",
         "14": "without durable=True a run waits in memory and stores nothing",

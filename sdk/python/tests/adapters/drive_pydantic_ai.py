@@ -68,9 +68,9 @@ def reported(messages: Sequence[Any]) -> RunReport:
 
 class PydanticAiDriver(AdapterDriver):
     name = "pydantic_ai"
-    entries = ("async", "sync", "stream", "iter")
-    cancellable = ("async", "stream", "iter")
-    nestings = ("delegation",)
+    entries: ClassVar[Sequence[str]] = ("async", "sync", "stream", "iter")
+    cancellable: ClassVar[Sequence[str]] = ("async", "stream", "iter")
+    nestings: ClassVar[Sequence[str]] = ("delegation",)
     gaps: ClassVar[dict[str, str]] = {
         "10 hook": "the capability wraps the toolset; no question is asked before the execution",
         "13": "without durable=True a run waits in memory and stores nothing",
@@ -150,8 +150,8 @@ class PydanticAiDurable(PydanticAiDriver):
     """Each step reads the stored messages, with an agent of another client."""
 
     name = "pydantic_ai_durable"
-    entries = ("async", "sync", "iter")
-    cancellable = ("async", "iter")
+    entries: ClassVar[Sequence[str]] = ("async", "sync", "iter")
+    cancellable: ClassVar[Sequence[str]] = ("async", "iter")
     gaps: ClassVar[dict[str, str]] = {
         "10 hook": "the capability wraps the toolset; no question is asked before the execution",
     }
