@@ -67,6 +67,11 @@ class _Background:
 _BACKGROUND = _Background()
 
 
+def run_in_background(work: Coroutine[object, object, T]) -> T:
+    """Runs a coroutine on the background loop. For adapters that are called without a loop."""
+    return _BACKGROUND.run(work)
+
+
 @dataclass(frozen=True)
 class Approved:
     """An approval that has not been used yet."""
