@@ -108,20 +108,41 @@ def test_a_key_is_for_the_same_question(change: dict[str, Any]) -> None:
     asyncio.run(main())
 
 
-def test_a_key_is_for_the_same_approvers() -> None:
+def test_a_key_is_compared_with_the_approver_that_is_named() -> None:
     async def main() -> None:
         with FakeApprover() as approver:
             approver.when().wait()
-            await approver.client.submit(CALL, timeout="1h", key="k")
+            first = await approver.client.submit(CALL, timeout="1h", key="k")
             directory = approver.client._enforcer._directory
             profile = directory._load_profile()
             bob = replace(profile.approvers[0], id="bob")
             both = replace(profile, approvers=(*profile.approvers, bob))
             directory._load_profile = lambda: both
-            await approver.client.submit(CALL, timeout="1h", key="k", approver="alice")
-            for who in ("bob", None):
-                with pytest.raises(KeyReused):
-                    await approver.client.submit(CALL, timeout="1h", key="k", approver=who)
+            # One approver more is no other question.
+            for who in ("alice", None):
+                again = await approver.client.submit(CALL, timeout="1h", key="k", approver=who)
+                assert again.request_id == first.request_id
+            with pytest.raises(KeyReused):
+                await approver.client.submit(CALL, timeout="1h", key="k", approver="bob")
+
+    asyncio.run(main())
+
+
+def test_a_process_that_resumes_in_another_directory_has_the_same_request(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    async def main() -> None:
+        with FakeApprover() as approver:
+            approver.when().wait()
+            first = await approver.client.submit(CALL, timeout="1h", key="k")
+            monkeypatch.chdir(tmp_path)
+            again = await approver.new_client().submit(CALL, timeout="1h", key="k")
+            assert again.request_id == first.request_id
+            (asked,) = approver.asked
+            assert str(tmp_path) not in asked.repository
+            # A place that is named is compared.
+            with pytest.raises(KeyReused):
+                await approver.client.submit(CALL, timeout="1h", key="k", repo_ref="elsewhere")
 
     asyncio.run(main())
 

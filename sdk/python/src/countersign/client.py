@@ -1,7 +1,5 @@
 """The enforcer of a program: it asks people, and answers with an approval or raises."""
 
-import os
-import socket
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -86,7 +84,7 @@ class Client:
     ) -> Approval:
         """Asks, and waits for an approval. Everything else raises `Denied`."""
         subject = Subject.of(_asked(call, type, payload))
-        options = request_options(repo_ref, approver, actions, metadata)
+        options = RequestOptions(repo_ref, approver, actions, metadata)
         return await self.ask_about(subject, options, timeout_seconds(timeout))
 
     async def ask_about(
@@ -121,7 +119,7 @@ class Client:
         With a `key`, a repeated submission is the same request, also after a crash.
         """
         subject = Subject.of(_asked(call, type, payload))
-        options = request_options(repo_ref, approver, actions, metadata)
+        options = RequestOptions(repo_ref, approver, actions, metadata)
         limit = timeout_seconds(timeout)
         return Pending(self._enforcer, await self._enforcer.submit(subject, options, limit, key))
 
@@ -160,13 +158,3 @@ def _asked(
     if call is None and type is not None and payload is not None:
         return Content(type, payload)
     raise TypeError("expected a call, or a type and a payload")
-
-
-def request_options(
-    repo_ref: str | None,
-    approver: str | None = None,
-    actions: Sequence[Action] = (),
-    metadata: Mapping[str, object] | None = None,
-) -> RequestOptions:
-    repository = f"{socket.gethostname()}:{os.getcwd()}" if repo_ref is None else repo_ref
-    return RequestOptions(repository, approver, actions, metadata)

@@ -242,14 +242,9 @@ class Enforcer:
         identity = self.identity
         request = PreparedRequest.parse(reader.text("request"), identity.id, identity.tenant)
         reader.finish()
-        if not request.is_about(subject) or not self._is_asked_so(request, options):
+        if not request.is_about(subject) or not request.has_options(options):
             raise KeyReused
         return request, submission
-
-    def _is_asked_so(self, request: PreparedRequest, options: RequestOptions) -> bool:
-        """Whether the same people were asked, with the same choices, about the same place."""
-        asked = {it.id for it in self._directory.records() if options.approver in (None, it.id)}
-        return set(request.asked) == asked and request.has_options(options)
 
     async def _keep(
         self,

@@ -1,6 +1,8 @@
 """A request that is ready to be sent, or was: its artifact, and who is asked."""
 
 import json
+import os
+import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -38,10 +40,18 @@ _MAX_ACTIONS = 5
 class RequestOptions:
     """The options that go with the subject of a request."""
 
-    repository: str
+    repo_ref: str | None = None
     approver: str | None = None
     actions: Sequence[Action] = ()
     metadata: Mapping[str, object] | None = None
+
+    @property
+    def repository(self) -> str:
+        """The place as it is shown: host and directory, unless the caller named one."""
+        place = self.repo_ref
+        if place is None:
+            place = f"{socket.gethostname()}:{os.getcwd()}"
+        return place[:MAX_WORD_CHARS]
 
 
 @dataclass(frozen=True)
@@ -76,8 +86,14 @@ class PreparedRequest:
         return extensions.get(name) if isinstance(extensions, dict) else None
 
     def has_options(self, options: RequestOptions) -> bool:
-        """Whether actions and repository are these."""
-        if self.artifact.repository != options.repository[:MAX_WORD_CHARS]:
+        """Whether this request asks as a caller wants it.
+
+        Without an approver or a place, the request may ask anyone, and name where it began: a
+        process that goes on elsewhere has other defaults.
+        """
+        if options.approver is not None and set(self.asked) != {options.approver}:
+            return False
+        if options.repo_ref is not None and self.artifact.repository != options.repository:
             return False
         return canonical(self._extension(_ACTIONS)) == canonical(_offered(options.actions))
 
@@ -155,7 +171,7 @@ def prepare(
     random: RandomSource,
 ) -> PreparedRequest:
     outcome_key = SignatureKey.generate(random)
-    repo_ref, repository = hide_repository(options.repository[:MAX_WORD_CHARS], random)
+    repo_ref, repository = hide_repository(options.repository, random)
     named: JsonObject = {
         trust.approver: [device.id for device in trust.in_force] for trust in devices.trusts
     }

@@ -12,11 +12,16 @@ from dataclasses import dataclass
 
 from .approval import Approval
 from .call import Call, Subject
-from .client import Client, request_options
+from .client import Client
 from .durations import Duration, timeout_seconds
-from .errors import Changed, Denied
-from .pending import Approved, Pending, StillWaiting
+from .e2e.errors import Refusal
+from .e2e.strict_json import parse_object
+from .errors import Changed, Denied, NotAskable
+from .pending import Approved, Outcome, Pending, StillWaiting
+from .request import RequestOptions
 from .sync import run_in_background
+
+_WAIT_INTERVAL = "25s"
 
 
 @dataclass(frozen=True)
@@ -33,7 +38,7 @@ class ToolGate:
         timeout_seconds(self.timeout)
 
     async def ask(self, name: str, args: Mapping[str, object]) -> dict[str, object]:
-        """Waits for an approval. Returns the arguments to run the call with, detached from `args`."""
+        """Waits for an approval. Returns the arguments to run the call with: a copy of `args`."""
         async with _denying():
             detached = _detached(args)
             subject = Subject.of(Call(name, detached))
@@ -42,12 +47,12 @@ class ToolGate:
                 if Subject.of(Call(name, detached)).text() != subject.text():
                     raise Changed("the arguments have changed since the call was shown")
 
-            options = request_options(
+            options = RequestOptions(
                 self.repo_ref, self.approver, metadata={"framework": self.framework}
             )
             seconds = timeout_seconds(self.timeout)
             approval = await self.client.ask_about(subject, options, seconds, check)
-            # The type says so already. A mistake elsewhere must not run a tool.
+            # As in `_checked`.
             if type(approval) is not Approval:
                 raise Denied("there is no approval")
             _check_awaited()
@@ -73,23 +78,32 @@ class ToolGate:
                 raise Denied("there is no request")
             return pending
 
+    async def outcome(self, name: str, args: Mapping[str, object], key: str) -> Outcome:
+        """Submits, and looks for a decision. To run the call, `take` it."""
+        try:
+            async with _denying():
+                return _checked(await (await self.submit(name, args, key)).outcome())
+        except Denied as denied:
+            return denied
+
     async def take(
-        self, name: str, args: Mapping[str, object], key: str
+        self, name: str, args: Mapping[str, object], key: str, *, is_waiting: bool = False
     ) -> dict[str, object] | StillWaiting:
-        """Submits, and uses the approval if there is one. It counts once, in every process."""
+        """Submits, and uses the approval if there is one. It counts once, in every process.
+
+        With `is_waiting`, waits for a decision until the request ends.
+        """
         async with _denying():
             detached = _detached(args)
             pending = await self.submit(name, detached, key)
-            outcome = await pending.outcome()
-            if isinstance(outcome, StillWaiting | Denied):
-                if isinstance(outcome, Denied):
-                    raise outcome
+            outcome = _checked(await pending.outcome())
+            while is_waiting and isinstance(outcome, StillWaiting):
+                outcome = _checked(await pending.outcome(wait=_WAIT_INTERVAL))
+            if isinstance(outcome, Denied):
+                raise outcome
+            if isinstance(outcome, StillWaiting):
                 return outcome
-            if type(outcome) is not Approved:
-                raise Denied("there is no approval")
-            async with outcome.use(Call(name, detached)) as approval:
-                if type(approval) is not Approval:
-                    raise Denied("there is no approval")
+            async with outcome.use(Call(name, detached)):
                 _check_awaited()
                 return detached
 
@@ -99,9 +113,24 @@ class ToolGate:
         return run_in_background(self.take(name, args, key))
 
 
+def arguments_of(text: str | None) -> dict[str, object]:
+    """The arguments that a model wrote as JSON, read as strictly as they are shown."""
+    try:
+        return {**parse_object(text or "{}")}
+    except Refusal as error:
+        raise NotAskable(f"the arguments are not strict JSON: {error}") from error
+
+
 def _detached(args: Mapping[str, object]) -> dict[str, object]:
     """A copy that nobody else can change while a person thinks."""
     return copy.deepcopy(dict(args))
+
+
+def _checked(outcome: Outcome) -> Outcome:
+    """The type says so already. A mistake elsewhere must not run a tool."""
+    if not isinstance(outcome, Approved | Denied | StillWaiting):
+        raise Denied("there is no approval")
+    return outcome
 
 
 def _check_awaited() -> None:

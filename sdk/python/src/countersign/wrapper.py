@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
 from .call import Action, Call, Subject
-from .client import DEFAULT_TIMEOUT, Client, request_options
+from .client import DEFAULT_TIMEOUT, Client
 from .durations import Duration, timeout_seconds
 from .errors import Changed, Denied
 from .request import RequestOptions
@@ -78,7 +78,7 @@ class Gate:
         return Subject.of(Call(self.name, bound.arguments), order)
 
     def options(self) -> RequestOptions:
-        return request_options(self.repo_ref, self.approver, self.actions, self.metadata)
+        return RequestOptions(self.repo_ref, self.approver, self.actions, self.metadata)
 
     def must_ask(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
         """Only `False` lets a call pass. An error of the condition denies."""

@@ -66,9 +66,16 @@ class Scene:
     # appends functions that change the amount there.
     tampers: list[Callable[[Any], None]] = field(default_factory=list[Callable[[Any], None]])
 
+    _processes: int = 0
+
     @property
     def client(self) -> Client:
         return self.approver.client
+
+    def client_of_next_process(self) -> Client:
+        """For durable drivers: the first process has `client`, each further one its own."""
+        self._processes += 1
+        return self.client if self._processes == 1 else self.approver.new_client()
 
 
 @dataclass
@@ -97,6 +104,8 @@ class AdapterDriver(ABC):
     nestings: ClassVar[Sequence[str]] = ()
     # Entries that a caller can cancel while they wait.
     cancellable: ClassVar[Sequence[str]] = ("async",)
+    # Seconds after which a run has certainly asked.
+    run_timeout: ClassVar[float] = 1
     # Refusals ("13", or "10 hook") that the framework cannot have, with the reason.
     gaps: ClassVar[Mapping[str, str]] = {}
 

@@ -1,0 +1,121 @@
+"""OpenAI Agents SDK: `Agent(…, tools=[gate(tool, client)])`.
+
+A call of a gated tool runs only after a signed approval of its arguments. The gate belongs to the
+tool: use `gate` for every agent, sub-agent and later addition that gets the tool.
+"""
+
+import copy
+import json
+from typing import TYPE_CHECKING, Any
+
+from .client import DEFAULT_TIMEOUT, Client
+from .durations import Duration
+from .errors import Denied
+from .pending import Approved, Outcome, StillWaiting
+from .tool_gate import ToolGate, arguments_of
+
+try:
+    from agents import FunctionTool
+except ImportError as error:
+    needed = "countersign.openai_agents needs: pip install countersign[openai-agents]"
+    raise ImportError(needed) from error
+
+if TYPE_CHECKING:
+    from agents import RunState, ToolApprovalItem
+    from agents.tool_context import ToolContext
+
+TESTED_VERSIONS = "openai-agents>=0.24.0,<0.25"
+
+
+def gate(
+    tool: FunctionTool,
+    client: Client,
+    *,
+    timeout: Duration = DEFAULT_TIMEOUT,
+    durable: bool = False,
+    approver: str | None = None,
+    repo_ref: str | None = None,
+) -> FunctionTool:
+    """A copy of the tool that asks before it runs. The model reads the text of a denial.
+
+    With `durable`, the run is interrupted. Store its state, and call `settle` before it goes on.
+    `timeout` includes the time until then.
+    """
+    if not isinstance(tool, FunctionTool):
+        raise TypeError("expected a function tool")
+    if isinstance(tool.on_invoke_tool, _GatedInvoker):
+        raise TypeError("the tool is gated already")
+    gated = copy.copy(tool)
+    asking = ToolGate(client, "openai-agents", timeout, approver, repo_ref)
+    gated.on_invoke_tool = _GatedInvoker(tool, asking, durable)
+    if durable:
+        gated.needs_approval = True
+    return gated
+
+
+class _GatedInvoker:
+    """Runs the tool with the arguments that were approved."""
+
+    def __init__(self, tool: FunctionTool, gate: ToolGate, is_durable: bool) -> None:
+        self.tool, self.gate, self.is_durable = tool, gate, is_durable
+
+    async def __call__(self, context: "ToolContext[Any]", text: str) -> Any:
+        name = self.tool.qualified_name
+        try:
+            args = arguments_of(text)
+            if self.is_durable:
+                # An approval that the framework has noted counts for nothing: this waits for the
+                # signed one.
+                key = _key(context.tool_call_id)
+                taken = await self.gate.take(name, args, key, is_waiting=True)
+            else:
+                taken = await self.gate.ask(name, args)
+            if isinstance(taken, StillWaiting):
+                raise Denied("nobody has decided yet", taken.request_id)
+        except Denied as denied:
+            return denied.for_model()
+        return await self.tool.on_invoke_tool(context, json.dumps(taken))
+
+
+async def settle(state: "RunState[Any, Any]") -> bool:
+    """Approves or rejects the interruptions of gated tools, as people decided.
+
+    False if some are undecided yet: settle again later. The wrapped tool verifies each decision
+    once more. Interruptions of other tools are left alone.
+    """
+    is_settled = True
+    for item in state.get_interruptions():
+        invoker = _invoker(item)
+        if invoker is None:
+            continue
+        outcome = await _outcome(invoker, item)
+        if isinstance(outcome, StillWaiting):
+            is_settled = False
+        elif isinstance(outcome, Approved):
+            state.approve(item)
+        else:
+            state.reject(item, rejection_message=outcome.for_model())
+    return is_settled
+
+
+async def _outcome(invoker: _GatedInvoker, item: "ToolApprovalItem") -> Outcome:
+    try:
+        args = arguments_of(getattr(item.raw_item, "arguments", None))
+        key = _key(getattr(item.raw_item, "call_id", None))
+        return await invoker.gate.outcome(invoker.tool.qualified_name, args, key)
+    except Denied as denied:
+        return denied
+
+
+def _key(call_id: str | None) -> str:
+    if not call_id:
+        raise Denied("a durable request needs the id of the tool call")
+    return f"openai-agents/{call_id}"
+
+
+def _invoker(item: "ToolApprovalItem") -> _GatedInvoker | None:
+    for tool in item.agent.tools:
+        if isinstance(tool, FunctionTool) and tool.name == item.tool_name:
+            invoker = tool.on_invoke_tool
+            return invoker if isinstance(invoker, _GatedInvoker) else None
+    return None

@@ -1,0 +1,118 @@
+"""Pydantic AI: `Agent(…, capabilities=[Approvals(client, tools=[…])])`.
+
+A call of a gated tool runs only after a signed approval of its arguments. The gate is by name and
+innermost, so no other capability stands between the approval and the tool. Give it to sub-agents
+too: each agent has its own capabilities.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .client import DEFAULT_TIMEOUT, Client
+from .durations import Duration
+from .errors import Denied
+from .pending import StillWaiting
+from .tool_gate import ToolGate
+
+try:
+    from pydantic_ai import ApprovalRequired, DeferredToolResults, ToolApproved, ToolDenied
+    from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
+    from pydantic_ai.toolsets import WrapperToolset
+except ImportError as error:
+    needed = "countersign.pydantic_ai needs: pip install countersign[pydantic-ai]"
+    raise ImportError(needed) from error
+
+if TYPE_CHECKING:
+    from pydantic_ai import DeferredToolRequests, RunContext, Tool
+    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
+
+TESTED_VERSIONS = "pydantic-ai-slim>=2.66.0,<3"
+
+
+class Approvals(AbstractCapability[Any]):
+    """Asks before a gated tool runs. The model reads the text of a denial.
+
+    With `durable`, a run ends with `DeferredToolRequests`; its output type must allow that. Store
+    the messages, and run again later with them and the results of `retry`. `timeout` includes the
+    time until then.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        tools: "Sequence[Tool[Any] | Callable[..., Any] | str]",
+        *,
+        timeout: Duration = DEFAULT_TIMEOUT,
+        durable: bool = False,
+        approver: str | None = None,
+        repo_ref: str | None = None,
+    ) -> None:
+        self._gate = ToolGate(client, "pydantic-ai", timeout, approver, repo_ref)
+        self._gated = frozenset(_name(tool) for tool in tools)
+        if not self._gated:
+            raise ValueError("tools: expected at least one")
+        self._is_durable = durable
+
+    def get_ordering(self) -> CapabilityOrdering:
+        return CapabilityOrdering(position="innermost")
+
+    def get_wrapper_toolset(self, toolset: "AbstractToolset[Any]") -> "AbstractToolset[Any]":
+        return _GatedToolset(toolset, self)
+
+    def retry(self, requests: "DeferredToolRequests") -> DeferredToolResults:
+        """Results that let the deferred calls of gated tools look for their decisions.
+
+        They approve nothing: a call without a signed approval is denied, or deferred again.
+        """
+        approvals: dict[str, bool | ToolApproved | ToolDenied] = {
+            call.tool_call_id: ToolApproved()
+            for call in requests.approvals
+            if call.tool_name in self._gated
+        }
+        return DeferredToolResults(approvals=approvals)
+
+    def is_gated(self, name: str) -> bool:
+        return name in self._gated
+
+    async def approved(
+        self, name: str, args: dict[str, Any], call_id: str | None
+    ) -> dict[str, object]:
+        """The arguments to run with. Raises `Denied`, or `ApprovalRequired` to suspend the run."""
+        if not self._is_durable:
+            return await self._gate.ask(name, args)
+        if not call_id:
+            raise Denied("a durable request needs the id of the tool call")
+        taken = await self._gate.take(name, args, f"pydantic-ai/{call_id}")
+        if isinstance(taken, StillWaiting):
+            raise ApprovalRequired(metadata={"requestId": taken.request_id})
+        return taken
+
+
+@dataclass
+class _GatedToolset(WrapperToolset[Any]):
+    """Around the execution. The framework's own notes about approvals are not looked at."""
+
+    approvals: Approvals
+
+    async def call_tool(
+        self,
+        name: str,
+        tool_args: dict[str, Any],
+        ctx: "RunContext[Any]",
+        tool: "ToolsetTool[Any]",
+    ) -> Any:
+        if self.approvals.is_gated(name):
+            try:
+                tool_args = await self.approvals.approved(name, tool_args, ctx.tool_call_id)
+            except Denied as denied:
+                return ToolDenied(denied.for_model())
+        return await super().call_tool(name, tool_args, ctx, tool)
+
+
+def _name(tool: "Tool[Any] | Callable[..., Any] | str") -> str:
+    named = tool if isinstance(tool, str) else getattr(tool, "name", None)
+    named = named or getattr(tool, "__name__", None)
+    if not isinstance(named, str) or not named:
+        raise TypeError("tools: expected tools or their names")
+    return named
