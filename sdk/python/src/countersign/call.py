@@ -30,7 +30,7 @@ _MAX_DEPTH = 60
 # can write themselves as something else than what runs.
 _AS_TEXT = (Decimal, UUID, PurePosixPath, PureWindowsPath, PosixPath, WindowsPath)
 _TIMES = (date, datetime, time)
-# A dataclass that is also one of these has contents beside its fields.
+# An object that is also one of these has contents beside its fields.
 _CONTAINERS = (str, bytes, int, float, complex, list, tuple, dict, set, frozenset, Mapping)
 
 
@@ -129,7 +129,7 @@ def _unfit(path: str, problem: str) -> NotAskable:
 
 
 def to_json(value: object, path: str = "", depth: int = 0) -> Json:
-    """Plain JSON, times, decimals, UUIDs, paths, enumerations and dataclasses; nothing else."""
+    """Plain JSON, times, decimals, UUIDs, paths, enumerations, dataclasses and Pydantic models."""
     if depth > _MAX_DEPTH:
         raise _unfit(path, "is nested too deep")
     if isinstance(value, Enum):
@@ -156,8 +156,8 @@ def to_json(value: object, path: str = "", depth: int = 0) -> Json:
     if type(value) is list or type(value) is tuple:
         items = cast(Sequence[object], value)
         return [to_json(item, f"{path}/{place}", depth + 1) for place, item in enumerate(items)]
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {type(value).__qualname__: _members(_fields(value, path), path, depth + 1)}
+    if not isinstance(value, type) and (names := _field_names(value)) is not None:
+        return {type(value).__qualname__: _members(_fields(value, names, path), path, depth + 1)}
     raise _unfit(path, f"is of type {visible(type(value).__name__)}, which has no rule for JSON")
 
 
@@ -171,12 +171,20 @@ def _enumerated(value: Enum, path: str) -> str:
     return f"{type(value).__qualname__}.{value.name}"
 
 
-def _fields(value: object, path: str) -> dict[str, object]:
-    """The members of a dataclass, as they are kept: not what a property says of them."""
-    names = {each.name for each in dataclasses.fields(cast("DataclassInstance", value))}
+def _field_names(value: object) -> set[str] | None:
+    """Of a dataclass or a Pydantic model, without importing Pydantic."""
+    if dataclasses.is_dataclass(value):
+        return {each.name for each in dataclasses.fields(cast("DataclassInstance", value))}
+    declared: object = getattr(type(value), "__pydantic_fields__", None)
+    return set(cast(dict[str, object], declared)) if isinstance(declared, dict) else None
+
+
+def _fields(value: object, names: set[str], path: str) -> dict[str, object]:
+    """The members, as they are kept: not what a property says of them."""
     members: dict[str, object] = getattr(value, "__dict__", {})
-    if isinstance(value, _CONTAINERS) or members.keys() != names:
-        raise _unfit(path, "is a dataclass that has more or less than its fields")
+    hidden = (getattr(value, f"__pydantic_{kind}__", None) for kind in ("extra", "private"))
+    if isinstance(value, _CONTAINERS) or members.keys() != names or any(hidden):
+        raise _unfit(path, "is an object that has more or less than its fields")
     return members
 
 

@@ -32,6 +32,7 @@ from .gateway import GatewayClient, GatewayError, GatewayLocation, TransportFact
 from .profile import Profile
 from .request import PreparedRequest, RequestOptions, Submission, prepare
 from .state import State, StateJournal, UseJournal, read_members
+from .tracing import OperationSpan, operation
 
 LOG = logging.getLogger("countersign")
 MAX_WAITS = 100
@@ -100,10 +101,10 @@ class Enforcer:
     ) -> Approval:
         """`check` raises `Changed` if the call is not the one any more that was asked about."""
         deadline = Deadline.after(timeout)
-        async with _denying(subject.tool):
+        async with _denying("ask", subject.tool) as span:
             resources = self._resources()
             async with _permit(resources.waits, deadline):
-                return await self._ask(subject, options, deadline, resources.gateway, check)
+                return await self._ask(subject, options, deadline, resources.gateway, check, span)
 
     async def _ask(
         self,
@@ -112,12 +113,13 @@ class Enforcer:
         deadline: Deadline,
         gateway: GatewayClient,
         check: Callable[[], None],
+        span: OperationSpan,
     ) -> Approval:
         request, submission = await self._prepare(subject, options, deadline, gateway)
         exchange = self._exchange(request, gateway, deadline)
         try:
             await exchange.submit(submission)
-            _log("asked", request)
+            _log("asked", request, span)
             delivered = None
             while delivered is None:
                 delivered = await exchange.wait(deadline.left())
@@ -130,14 +132,14 @@ class Enforcer:
             await self._withdraw_shielded(exchange)
             raise
         _check_end(delivered.approval, deadline)
-        _log("decided", request, delivered.approval.approver)
+        _log("decided", request, span, delivered.approval.approver)
         return delivered.approval
 
     async def submit(
         self, subject: Subject, options: RequestOptions, timeout: float, key: str | None
     ) -> PreparedRequest:
         deadline = Deadline.after(timeout)
-        async with _denying(subject.tool):
+        async with _denying("submit", subject.tool) as span:
             gateway = self._resources().gateway
             stored = None if key is None else await self._stored(key, subject, options)
             if stored is None:
@@ -147,26 +149,28 @@ class Enforcer:
             request, submission = stored
             exchange = self._exchange(request, gateway, request.deadline())
             await exchange.submit(submission)
-            _log("asked", request)
+            _log("asked", request, span)
             return request
 
     async def outcome(self, request: PreparedRequest, time_left: float) -> DeliveredDecision | None:
         """The approval, if there is one by then. A denial raises."""
-        async with _denying(request.tool):
+        async with _denying("outcome", request.tool) as span:
+            span.note("request_id", request.id)
             resources = self._resources()
             deadline = request.deadline()
             exchange = self._exchange(request, resources.gateway, deadline)
             async with _permit(resources.waits, deadline):
                 delivered = await exchange.wait(time_left)
             if delivered is not None:
-                _log("decided", request, delivered.approval.approver)
+                _log("decided", request, span, delivered.approval.approver)
             return delivered
 
     async def take(
         self, request: PreparedRequest, delivered: DeliveredDecision, asked: Call | Content
     ) -> None:
         """The steps before an approved call may run. Nothing runs twice."""
-        async with _denying(request.tool):
+        async with _denying("use", request.tool) as span:
+            span.note("request_id", request.id)
             gateway = self._resources().gateway
             exchange = self._exchange(request, gateway, request.deadline())
             await _check_before_running(exchange, delivered, lambda: request.check(asked))
@@ -186,7 +190,8 @@ class Enforcer:
             raise AlreadyUsed(request.id)
 
     async def withdraw(self, request: PreparedRequest, reason: str) -> None:
-        async with _denying(request.tool):
+        async with _denying("withdraw", request.tool) as span:
+            span.note("request_id", request.id)
             gateway = self._resources().gateway
             # Before the gateway is told: it could deliver an approval all the same.
             await self._journal.take(request.id)
@@ -305,17 +310,22 @@ async def _permit(waits: asyncio.Semaphore, deadline: Deadline) -> AsyncGenerato
 
 
 @asynccontextmanager
-async def _denying(tool: str | None) -> AsyncGenerator[None]:
+async def _denying(name: str, tool: str | None) -> AsyncGenerator[OperationSpan]:
     """Turns every error into a denial, and logs it without arguments or reasons."""
     try:
-        yield
+        with operation(name, tool) as span:
+            try:
+                yield span
+            except Denied:
+                raise
+            except Exception as error:
+                raise _denial(error) from error
     except Denied as denied:
         _log_denied(denied, tool)
         raise
     except Exception as error:
-        denial = _denial(error)
-        _log_denied(denial, tool)
-        raise denial from error
+        # Of the tracing itself.
+        raise _denial(error) from error
 
 
 def _denial(error: Exception) -> Denied:
@@ -326,7 +336,11 @@ def _denial(error: Exception) -> Denied:
     return Denied(f"an unexpected error ({type(error).__name__})")
 
 
-def _log(event: str, request: PreparedRequest, approver: str | None = None) -> None:
+def _log(
+    event: str, request: PreparedRequest, span: OperationSpan, approver: str | None = None
+) -> None:
+    span.note("request_id", request.id)
+    span.note("approver", approver)
     who = visible(approver or ", ".join(request.asked))
     LOG.info("%s: request %s, tool %s, approver %s", event, request.id, _shown(request.tool), who)
 

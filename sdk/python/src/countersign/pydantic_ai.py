@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pydantic_ai import DeferredToolRequests, RunContext, Tool
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
-TESTED_VERSIONS = "pydantic-ai-slim>=2.66.0,<3"
+TESTED_VERSIONS = "pydantic-ai-slim>=2.66.0,<2.67"
 
 
 class Approvals(AbstractCapability[Any]):
