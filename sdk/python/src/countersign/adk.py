@@ -95,6 +95,8 @@ def _check_inner_agents(
     inner: object = getattr(tool, "agent", None)
     if tool.name == "transfer_to_agent":
         caller = tool_context.get_invocation_context().agent
+        if not isinstance(caller, BaseAgent):
+            raise Denied("the caller of the tool is no agent")
         inner = caller.root_agent.find_agent(str(args.get("agent_name")))
     for agent in _agents_in(inner):
         if callback not in agent.canonical_before_tool_callbacks:

@@ -7,8 +7,10 @@ from collections.abc import AsyncGenerator, Sequence
 from typing import Any, ClassVar
 
 from google.adk.agents import LlmAgent, RunConfig, SequentialAgent
-from google.adk.agents.run_config import StreamingMode
-from google.adk.models import BaseLlm, LlmRequest, LlmResponse
+from google.adk.agents.run_config import StreamingMode  # type: ignore[attr-defined]
+from google.adk.models import BaseLlm
+from google.adk.models.llm_request import LlmRequest
+from google.adk.models.llm_response import LlmResponse
 from google.adk.runners import InMemoryRunner
 from google.adk.tools.agent_tool import AgentTool
 from google.genai import types

@@ -21,7 +21,7 @@ from mcp.types import ToolAnnotations
 from countersign.claude import options_with_approval
 
 # Calls of tools that only read are made at the same time.
-AT_ONCE = ToolAnnotations(readOnlyHint=True)
+AT_ONCE = ToolAnnotations(read_only_hint=True)
 PAY_SCHEMA = {"type": "object", "properties": {"amount": {}}, "required": ["amount"]}
 
 
