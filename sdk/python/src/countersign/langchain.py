@@ -12,7 +12,7 @@ from .client import DEFAULT_TIMEOUT, Client
 from .durations import Duration
 from .errors import Denied
 from .pending import StillWaiting
-from .tool_gate import ToolGate
+from .tool_gate import ToolGate, gated_names
 
 try:
     from langchain.agents.middleware import AgentMiddleware
@@ -48,9 +48,7 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> None:
         super().__init__()
         self._gate = ToolGate(client, "langchain", timeout, approver, repo_ref)
-        self._gated = frozenset(_name(tool) for tool in tools)
-        if not self._gated:
-            raise ValueError("tools: expected at least one")
+        self._gated = gated_names(tools)
         self._is_durable = durable
 
     def wrap_tool_call(
@@ -94,14 +92,6 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         except Denied as denied:
             return _denial(request, denied)
         return await handler(request.override(tool_call={**call, "args": taken}))
-
-
-def _name(tool: "BaseTool | Callable[..., Any] | str") -> str:
-    named = tool if isinstance(tool, str) else getattr(tool, "name", None)
-    named = named or getattr(tool, "__name__", None)
-    if not isinstance(named, str) or not named:
-        raise TypeError("tools: expected tools or their names")
-    return named
 
 
 def _key(request: "ToolCallRequest") -> str:

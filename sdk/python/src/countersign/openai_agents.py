@@ -64,14 +64,11 @@ class _GatedInvoker:
         try:
             args = arguments_of(text)
             if self.is_durable:
-                # An approval that the framework has noted counts for nothing: this waits for the
-                # signed one.
+                # The framework's own approval counts for nothing: this waits for the signed one.
                 key = _key(context.tool_call_id)
-                taken = await self.gate.take(name, args, key, is_waiting=True)
+                taken = await self.gate.wait_and_take(name, args, key)
             else:
                 taken = await self.gate.ask(name, args)
-            if isinstance(taken, StillWaiting):
-                raise Denied("nobody has decided yet", taken.request_id)
         except Denied as denied:
             return denied.for_model()
         return await self.tool.on_invoke_tool(context, json.dumps(taken))

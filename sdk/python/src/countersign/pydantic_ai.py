@@ -13,7 +13,7 @@ from .client import DEFAULT_TIMEOUT, Client
 from .durations import Duration
 from .errors import Denied
 from .pending import StillWaiting
-from .tool_gate import ToolGate
+from .tool_gate import ToolGate, gated_names
 
 try:
     from pydantic_ai import ApprovalRequired, DeferredToolResults, ToolApproved, ToolDenied
@@ -49,9 +49,7 @@ class Approvals(AbstractCapability[Any]):
         repo_ref: str | None = None,
     ) -> None:
         self._gate = ToolGate(client, "pydantic-ai", timeout, approver, repo_ref)
-        self._gated = frozenset(_name(tool) for tool in tools)
-        if not self._gated:
-            raise ValueError("tools: expected at least one")
+        self._gated = gated_names(tools)
         self._is_durable = durable
 
     def get_ordering(self) -> CapabilityOrdering:
@@ -108,11 +106,3 @@ class _GatedToolset(WrapperToolset[Any]):
             except Denied as denied:
                 return ToolDenied(denied.for_model())
         return await super().call_tool(name, tool_args, ctx, tool)
-
-
-def _name(tool: "Tool[Any] | Callable[..., Any] | str") -> str:
-    named = tool if isinstance(tool, str) else getattr(tool, "name", None)
-    named = named or getattr(tool, "__name__", None)
-    if not isinstance(named, str) or not named:
-        raise TypeError("tools: expected tools or their names")
-    return named

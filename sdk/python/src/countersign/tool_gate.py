@@ -6,7 +6,7 @@ Everything else raises `Denied`, errors of this library included.
 
 import asyncio
 import copy
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -87,30 +87,48 @@ class ToolGate:
             return denied
 
     async def take(
-        self, name: str, args: Mapping[str, object], key: str, *, is_waiting: bool = False
+        self, name: str, args: Mapping[str, object], key: str
     ) -> dict[str, object] | StillWaiting:
-        """Submits, and uses the approval if there is one. It counts once, in every process.
-
-        With `is_waiting`, waits for a decision until the request ends.
-        """
+        """Submits, and uses the approval if there is one. It counts once, in every process."""
         async with _denying():
             detached = _detached(args)
             pending = await self.submit(name, detached, key)
             outcome = _checked(await pending.outcome())
-            while is_waiting and isinstance(outcome, StillWaiting):
+            return (
+                outcome
+                if isinstance(outcome, StillWaiting)
+                else await _use(outcome, name, detached)
+            )
+
+    async def wait_and_take(
+        self, name: str, args: Mapping[str, object], key: str
+    ) -> dict[str, object]:
+        """The same, but waits for a decision until the request ends."""
+        async with _denying():
+            detached = _detached(args)
+            pending = await self.submit(name, detached, key)
+            outcome = _checked(await pending.outcome())
+            while isinstance(outcome, StillWaiting):
                 outcome = _checked(await pending.outcome(wait=_WAIT_INTERVAL))
-            if isinstance(outcome, Denied):
-                raise outcome
-            if isinstance(outcome, StillWaiting):
-                return outcome
-            async with outcome.use(Call(name, detached)):
-                _check_awaited()
-                return detached
+            return await _use(outcome, name, detached)
 
     def take_sync(
         self, name: str, args: Mapping[str, object], key: str
     ) -> dict[str, object] | StillWaiting:
         return run_in_background(self.take(name, args, key))
+
+
+def gated_names(tools: Iterable[object]) -> frozenset[str]:
+    """The names of tools, given as objects of a framework, functions or texts."""
+    names = [
+        tool if isinstance(tool, str) else getattr(tool, "name", getattr(tool, "__name__", None))
+        for tool in tools
+    ]
+    if not names:
+        raise ValueError("tools: expected at least one")
+    if not all(isinstance(name, str) and name for name in names):
+        raise TypeError("tools: expected tools or their names")
+    return frozenset(str(name) for name in names)
 
 
 def arguments_of(text: str | None) -> dict[str, object]:
@@ -124,6 +142,16 @@ def arguments_of(text: str | None) -> dict[str, object]:
 def _detached(args: Mapping[str, object]) -> dict[str, object]:
     """A copy that nobody else can change while a person thinks."""
     return copy.deepcopy(dict(args))
+
+
+async def _use(
+    outcome: Approved | Denied, name: str, detached: dict[str, object]
+) -> dict[str, object]:
+    if isinstance(outcome, Denied):
+        raise outcome
+    async with outcome.use(Call(name, detached)):
+        _check_awaited()
+        return detached
 
 
 def _checked(outcome: Outcome) -> Outcome:
