@@ -3,15 +3,19 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from drive_fastmcp import call_in_memory, server_of, text_of, tools_of
 from entries import until
-from fastmcp import Client, FastMCP
+from fastmcp import Client, Context, FastMCP
+from fastmcp.apps.app import FastMCPApp
 from fastmcp.exceptions import ToolError
-from fastmcp.server.middleware import Middleware
+from fastmcp.server.middleware import Middleware, MiddlewareContext
+from fastmcp.server.providers.addressing import hashed_backend_name
 from harness import Scene, ToolCall, World, pay
+from mcp_types import CallToolRequestParams
 
 from countersign.fastmcp import ApprovalMiddleware
 from countersign.testing import FakeApprover
@@ -22,8 +26,9 @@ pytestmark = pytest.mark.adapters
 class ResumedServer:
     """A server whose calls are answered at once, and a client of it."""
 
-    def __init__(self, scene: Scene, client: Client[Any]) -> None:
+    def __init__(self, scene: Scene, client: Client[Any], approvals: ApprovalMiddleware) -> None:
         self.scene = scene
+        self.approvals = approvals
         self._client = client
 
     async def call(self, name: str, **args: Any) -> Any:
@@ -53,8 +58,13 @@ def resuming(
             )
             server.add_middleware(approvals)
             server.tool(approvals.result_of)
+
+            @server.tool
+            async def delegate(context: Context) -> Any:
+                return await context.fastmcp.call_tool("pay", {"amount": 7})
+
             async with Client(server) as client:
-                await work(ResumedServer(scene, client))
+                await work(ResumedServer(scene, client, approvals))
             return scene
 
     return asyncio.run(main())
@@ -159,6 +169,30 @@ def test_a_client_that_is_gone_withdraws_its_call() -> None:
     assert resuming(work, answer_within="5s").world.ran == []
 
 
+def test_a_resumed_call_resumes_no_call_inside_it() -> None:
+    async def work(server: ResumedServer) -> None:
+        approver = server.scene.approver
+        approver.when(tool="delegate").wait()
+        text = text_of((await server.call("delegate")).content)
+        approver.asked[0].approve()
+        request_id = text.split('"')[1]
+        assert "This call waits for an approval" in await server.result_of(request_id)
+        assert [asked.tool for asked in approver.asked] == ["delegate", "pay"]
+
+    assert resuming(work).world.ran == []
+
+
+def test_calls_that_have_ended_are_forgotten() -> None:
+    async def work(server: ResumedServer) -> None:
+        calls = server.approvals._waiting
+        request_id = await server.waiting_id(7)
+        assert calls.find(request_id) is not None
+        await asyncio.sleep(2.1)
+        assert calls.find(request_id) is None
+
+    resuming(work, timeout="2s")
+
+
 def gated_server(scene: Scene, tools: list[str] | None = None) -> FastMCP:
     server = server_of(scene, tools_of(scene))
     server.add_middleware(ApprovalMiddleware(scene.client, tools))
@@ -221,6 +255,35 @@ def test_no_middleware_stands_between_approval_and_tool(is_later: bool) -> None:
     else:
         assert scene.world.ran == [pay(99)]
         assert [asked.args for asked in approver.asked] == [{"amount": 99}]
+
+
+@pytest.mark.parametrize("is_approved", [False, True])
+def test_a_tool_is_gated_under_its_hash_too(is_approved: bool) -> None:
+    approver, scene = rejecting()
+    if is_approved:
+        approver.when().approve()
+    app = FastMCPApp("till")
+    app.tool(tools_of(scene)[0])
+    server = gated_server(scene, ["pay"])
+    server.add_provider(app)
+    name = hashed_backend_name("till", "pay")
+    asyncio.run(call_in_memory(server, [ToolCall(name, {"amount": 7})]))
+    assert [asked.tool for asked in approver.asked] == [name]
+    assert scene.world.ran == ([pay(7)] if is_approved else [])
+
+
+@pytest.mark.parametrize("more", [{"request_state": "a"}, {"input_responses": {}}, {}])
+def test_further_input_that_nobody_was_shown_is_refused(more: dict[str, Any]) -> None:
+    approver, scene = rejecting()
+    server = gated_server(scene, ["pay"])
+    message = CallToolRequestParams(name="pay", arguments={"amount": 7}, **more)
+    host: Any = SimpleNamespace(fastmcp=server)
+    context = MiddlewareContext(message=message, fastmcp_context=host)
+    gate: Any = server.middleware[-1]
+    expected = "continues an earlier call" if more else "the test has no rule"
+    with pytest.raises(ToolError, match=expected):
+        asyncio.run(gate.on_call_tool(context, None))
+    assert len(approver.asked) == (not more)
 
 
 def test_a_version_of_a_gated_tool_is_refused() -> None:
