@@ -65,6 +65,11 @@ test-sdk: postgres ## Check the client libraries and run all of their tests, aga
 	scripts/sdk-typescript all
 	scripts/sdk-cross
 
+.PHONY: sdk-packages
+sdk-packages: ## Build the packages of the client libraries: target/sdk-packages.
+	scripts/sdk-python package
+	scripts/sdk-typescript package
+
 .PHONY: test-run
 test-run: test-programs ## Run the Rust tests; ARGS="a_name -- --nocapture" and the like are passed on.
 	scripts/with-postgres sh -c 'export TEST_DATABASE_URL="$$DATABASE_URL"; unset DATABASE_URL; exec "$$@"' sh \

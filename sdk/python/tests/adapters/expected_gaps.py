@@ -8,6 +8,6 @@ EXPECTED_GAPS: dict[str, set[str]] = {
     "pydantic_ai": {"10 hook", "13", "14"},
     "pydantic_ai_durable": {"10 hook"},
     "claude": {"13", "14"},
-    "fastmcp": {"13", "14"},
+    "fastmcp": {"10 hook", "13", "14"},
     "adk": {"13", "14"},
 }

@@ -2,14 +2,19 @@
 
 import asyncio
 import importlib.util
+import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import drive_adk
+import drive_claude
+import drive_fastmcp
 import drive_langchain
 import drive_openai_agents
 import drive_pydantic_ai
 import pytest
+from anthropic_model import ModelServer
 from harness import Scene, ToolCall, World
 
 from countersign.testing import FakeApprover
@@ -53,7 +58,32 @@ def pydantic_ai(approver: FakeApprover) -> str:
     return drive_pydantic_ai.reported(messages).texts[0]
 
 
-RUNS = [langchain, openai_agents, pydantic_ai]
+def fastmcp(approver: FakeApprover) -> str:
+    server = example("fastmcp_refunds").build_server(approver.client)
+    return asyncio.run(drive_fastmcp.call_in_memory(server, [REFUND])).texts[0]
+
+
+def adk(approver: FakeApprover) -> str:
+    agent = example("adk_refunds").build_agent(approver.client)
+    (clerk,) = agent.sub_agents
+    agent.model = drive_adk.scripted([ToolCall("transfer_to_agent", {"agent_name": "clerk"})])
+    clerk.model = drive_adk.scripted([REFUND])
+    asyncio.run(drive_adk.run_agent(agent))
+    response = drive_adk.reported(clerk.model).results[0].response
+    return str(response.get("result") or response["error"])
+
+
+def claude(approver: FakeApprover) -> str:
+    turns = [[("refund", dict(REFUND.args))]]
+    with tempfile.TemporaryDirectory() as home, ModelServer(turns) as model:
+        options = drive_claude.options_of(Scene(approver, World()), model, home)
+        own = {"cwd": options.cwd, "env": options.env}
+        made = example("claude_refunds").build_options(approver.client, **own)
+        asyncio.run(drive_claude.run_query(made))
+        return model.told()[0]
+
+
+RUNS = [adk, claude, fastmcp, langchain, openai_agents, pydantic_ai]
 
 
 @pytest.mark.parametrize("run", RUNS)

@@ -1,0 +1,100 @@
+"""Google ADK: ways around the callback of an agent."""
+
+import asyncio
+import warnings
+from typing import Any
+
+import pytest
+from drive_adk import reported, run_agent, scripted, tools_of
+from google.adk.agents import LlmAgent
+from google.adk.tools.agent_tool import AgentTool
+from harness import Scene, ToolCall, World, pay
+
+from countersign.adk import approval_callback, gate_agents
+from countersign.testing import FakeApprover
+
+pytestmark = pytest.mark.adapters
+
+
+def approving() -> Scene:
+    approver = FakeApprover()
+    approver.when(tool="pay").approve()
+    return Scene(approver, World())
+
+
+def run(agent: Any) -> None:
+    # ADK uses deprecated parts of its own.
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        asyncio.run(run_agent(agent))
+
+
+def rewrite(tool: Any, args: dict[str, Any], tool_context: Any) -> None:
+    args["amount"] = 99
+
+
+@pytest.mark.parametrize("is_later", [False, True])
+def test_no_callback_stands_between_approval_and_tool(is_later: bool) -> None:
+    scene = approving()
+    ask = approval_callback(scene.client, ["pay"])
+    model = scripted([pay(7)])
+    callbacks: list[Any] = [ask, rewrite] if is_later else [rewrite, ask]
+    run(LlmAgent(name="a", model=model, tools=tools_of(scene), before_tool_callback=callbacks))
+    asked = [it.args for it in scene.approver.asked]
+    if is_later:
+        assert (scene.world.ran, asked) == ([], [])
+        assert "Nothing was executed" in reported(model).texts[0]
+    else:
+        assert (scene.world.ran, asked) == ([pay(99)], [{"amount": 99}])
+
+
+@pytest.mark.parametrize("is_gated", [False, True])
+@pytest.mark.parametrize("nesting", ["transfer", "tool"])
+def test_an_inner_agent_without_the_callback_is_not_reached(nesting: str, is_gated: bool) -> None:
+    scene = approving()
+    ask = approval_callback(scene.client, ["pay"])
+    inner = LlmAgent(name="payer", model=scripted([pay(7)]), tools=tools_of(scene))
+    if nesting == "transfer":
+        model = scripted([ToolCall("transfer_to_agent", {"agent_name": "payer"})])
+        outer = LlmAgent(name="outer", model=model, sub_agents=[inner])
+    else:
+        model = scripted([ToolCall("payer", {"request": "pay"})])
+        outer = LlmAgent(name="outer", model=model, tools=[AgentTool(inner)])
+    outer.before_tool_callback = ask
+    if is_gated:
+        gate_agents(inner, ask)
+    run(outer)
+    if is_gated:
+        assert scene.world.ran == [pay(7)]
+    else:
+        assert scene.world.ran == []
+        assert "Nothing was executed" in reported(model).texts[0]
+
+
+def test_agents_get_the_callback_once_and_last() -> None:
+    scene = approving()
+    ask = approval_callback(scene.client, ["pay"])
+    inner = LlmAgent(name="inner", model="none", before_tool_callback=rewrite)
+    deep = LlmAgent(name="deep", model="none")
+    outer = LlmAgent(name="outer", model="none", sub_agents=[inner], tools=[AgentTool(deep)])
+    gate_agents(outer, ask)
+    gate_agents(outer, ask)
+    assert outer.canonical_before_tool_callbacks == [ask]
+    assert deep.canonical_before_tool_callbacks == [ask]
+    assert inner.canonical_before_tool_callbacks == [rewrite, ask]
+    with pytest.raises(TypeError):
+        gate_agents(object(), ask)  # type: ignore[arg-type]
+
+
+def test_without_names_every_tool_is_gated() -> None:
+    scene = Scene(FakeApprover(), World())
+    model = scripted([pay(7), ToolCall("look", {"place": "home"})])
+    callback = approval_callback(scene.client)
+    run(LlmAgent(name="a", model=model, tools=tools_of(scene), before_tool_callback=callback))
+    assert scene.world.ran == []
+    assert {asked.tool for asked in scene.approver.asked} == {"pay", "look"}
+
+
+@pytest.mark.parametrize("tools", ["pay", []])
+def test_names_are_a_list(tools: Any) -> None:
+    with pytest.raises(ValueError, match="list of names"):
+        approval_callback(FakeApprover().client, tools)
