@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from langchain.agents.middleware.types import ToolCallRequest
     from langchain.tools import BaseTool
 
-TESTED_VERSIONS = "langchain>=1.4.7,<1.5"
+TESTED_VERSIONS = "langchain>=1.4.7,<1.6"
 
 
 class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):

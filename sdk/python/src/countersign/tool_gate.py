@@ -154,7 +154,7 @@ async def _use(
         return detached
 
 
-def _checked(outcome: Outcome) -> Outcome:
+def _checked(outcome: object) -> Outcome:
     """The type says so already. A mistake elsewhere must not run a tool."""
     if not isinstance(outcome, Approved | Denied | StillWaiting):
         raise Denied("there is no approval")
