@@ -42,10 +42,14 @@ class WaitingCalls:
         self._gate = gate
         self._wait = wait
         self._calls: dict[str, WaitingCall] = {}
+        self._withdrawals: set[asyncio.Task[None]] = set()
 
     def find(self, request_id: str) -> WaitingCall | None:
-        self._calls = {id: call for id, call in self._calls.items() if call.deadline.left() > 0}
+        self._forget_ended()
         return self._calls.get(request_id)
+
+    def _forget_ended(self) -> None:
+        self._calls = {id: call for id, call in self._calls.items() if call.deadline.left() > 0}
 
     async def ask(self, name: str, args: Mapping[str, object]) -> dict[str, object]:
         """Returns the arguments to run the call with, or raises `NotDecidedYet`."""
@@ -66,7 +70,10 @@ class WaitingCalls:
                 return await self.resume(call, name, arguments)
             except asyncio.CancelledError:
                 # Nobody else knows its id. A second cancellation does not stop the withdrawal.
-                await asyncio.shield(asyncio.ensure_future(pending.withdraw()))
+                task = asyncio.ensure_future(pending.withdraw())
+                self._withdrawals.add(task)
+                task.add_done_callback(self._withdrawals.discard)
+                await asyncio.shield(task)
                 raise
 
     async def resume(
@@ -77,6 +84,7 @@ class WaitingCalls:
             request_id, arguments = call.pending.request_id, copy.deepcopy(dict(args))
             outcome = await call.pending.outcome(wait=self._wait)
             if isinstance(outcome, StillWaiting):
+                self._forget_ended()
                 self._calls[request_id] = call
                 raise NotDecidedYet("nobody has decided yet", request_id)
             self._calls.pop(request_id, None)
