@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from drive_fastmcp import call_in_memory, server_of, text_of, tools_of
+from drive_fastmcp import call_in_memory, served, server_of, text_of, tools_of
 from entries import until
 from fastmcp import Client, Context, FastMCP
 from fastmcp.apps.app import FastMCPApp
@@ -15,6 +15,7 @@ from fastmcp.exceptions import ToolError
 from fastmcp.server.middleware import Middleware, MiddlewareContext
 from fastmcp.server.providers.addressing import hashed_backend_name
 from harness import Scene, ToolCall, World, pay
+from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequestParams
 
 from countersign.fastmcp import ApprovalMiddleware
@@ -167,6 +168,25 @@ def test_a_client_that_is_gone_withdraws_its_call() -> None:
         await until(lambda: server.scene.approver.asked[0].state == "withdrawn")
 
     assert resuming(work, answer_within="5s").world.ran == []
+
+
+@pytest.mark.parametrize("is_http", [False, True])
+def test_a_client_that_times_out_withdraws_its_call(is_http: bool) -> None:
+    async def main() -> World:
+        with FakeApprover() as approver:
+            approver.when(tool="pay").wait()
+            scene = Scene(approver, World())
+            server = server_of(scene, tools_of(scene))
+            async with served(server) as address, Client(address if is_http else server) as client:
+                with pytest.raises((ToolError, MCPError), match=r"(?i)timed out"):
+                    await client.call_tool("pay", {"amount": 7}, timeout=1)
+                # The server goes on, and so does the person.
+                await until(lambda: approver.asked[0].state == "withdrawn")
+                approver.asked[0].approve()
+                await asyncio.sleep(0.4)
+            return scene.world
+
+    assert asyncio.run(main()).ran == []
 
 
 def test_a_resumed_call_resumes_no_call_inside_it() -> None:
