@@ -26,7 +26,7 @@ class NotDecidedYet(Denied):
 
 
 @dataclass(frozen=True)
-class WaitingCall:
+class PendingCall:
     """A submitted call. It is no approval: the signed decision is checked when it is used."""
 
     pending: Pending
@@ -35,16 +35,16 @@ class WaitingCall:
     deadline: Deadline
 
 
-class WaitingCalls:
+class PendingCalls:
     """The calls of one process that wait. Each attempt to get one approved takes up to `wait`."""
 
     def __init__(self, gate: ToolGate, wait: float) -> None:
         self._gate = gate
         self._wait = wait
-        self._calls: dict[str, WaitingCall] = {}
+        self._calls: dict[str, PendingCall] = {}
         self._withdrawals: set[asyncio.Task[None]] = set()
 
-    def find(self, request_id: str) -> WaitingCall | None:
+    def find(self, request_id: str) -> PendingCall | None:
         self._forget_ended()
         return self._calls.get(request_id)
 
@@ -65,7 +65,7 @@ class WaitingCalls:
             )
             if type(pending) is not Pending:
                 raise Denied("there is no request")
-            call = WaitingCall(pending, name, arguments, deadline)
+            call = PendingCall(pending, name, arguments, deadline)
             try:
                 return await self.resume(call, name, arguments)
             except asyncio.CancelledError:
@@ -77,7 +77,7 @@ class WaitingCalls:
                 raise
 
     async def resume(
-        self, call: WaitingCall, name: str, args: Mapping[str, object]
+        self, call: PendingCall, name: str, args: Mapping[str, object]
     ) -> dict[str, object]:
         """The same for a call that has waited before. It is approved once."""
         async with _denying():
