@@ -8,6 +8,8 @@ approval raises `Denied`.
 | `client`, `sync` | what programs use; the same without an event loop |
 | `wrapper` | `approval_required` |
 | `pending` | durable requests: submit now, resume elsewhere |
+| `adk`, `claude`, `fastmcp`, `langchain`, `openai_agents`, `pydantic_ai` | adapters |
+| `tool_gate`, `pending_calls` | what the adapters share; calls whose client comes back later |
 | `testing` | a fake approver for tests, with real keys |
 | `engine`, `exchange`, `request`, `devices` | the enforcer: prepare, submit, wait, judge |
 | `gateway`, `profile`, `state` | the gateway, the profile, and what survives restarts |

@@ -55,7 +55,7 @@ def options_with_approval(
         raise ValueError("timeout: expected at most 12h")
     closed = closed_options(options, unasked)
     gate = ToolGate(client, "claude", timeout, approver, repo_ref)
-    approvals = _InputApprovals(gate, frozenset(unasked), options.can_use_tool)
+    approvals = _InputGate(gate, frozenset(unasked), options.can_use_tool)
     ask = HookMatcher(hooks=[approvals.before_tool], timeout=HOOK_TIMEOUT, on_failure="block")
     hooks = dict(options.hooks or {})
     hooks["PreToolUse"] = [*hooks.get("PreToolUse", []), ask]
@@ -63,16 +63,16 @@ def options_with_approval(
 
 
 @dataclasses.dataclass(frozen=True)
-class _ApprovedInput:
+class _InputApproval:
     text: str
     deadline: Deadline
 
 
-class _InputApprovals:
+class _InputGate:
     def __init__(self, gate: ToolGate, unasked: frozenset[str], other: CanUseTool | None) -> None:
         self._gate, self._unasked, self._other = gate, unasked, other
         # By the id of the tool call.
-        self._approved: dict[str, _ApprovedInput] = {}
+        self._approved: dict[str, _InputApproval] = {}
 
     async def before_tool(self, event: Any, call_id: str | None, _: Any) -> Any:
         try:
@@ -85,7 +85,7 @@ class _InputApprovals:
                 deadline = Deadline.after(timeout_seconds(self._gate.timeout))
                 approved = await self._gate.ask(name, event["tool_input"])
                 text = Subject.of(Call(name, approved)).text()
-                self._approved[call_id] = _ApprovedInput(text, deadline)
+                self._approved[call_id] = _InputApproval(text, deadline)
         except Denied as denied:
             return _decision("deny", denied.for_model())
         # Not "allow": with that, the input of another hook would run.

@@ -12,8 +12,8 @@ from typing import Any
 from .client import DEFAULT_TIMEOUT, Client
 from .durations import Duration, seconds
 from .errors import Denied, NotAskable
+from .pending_calls import PendingCall, PendingCalls
 from .tool_gate import ToolGate, _denying
-from .waiting_calls import WaitingCall, WaitingCalls
 
 try:
     from fastmcp.exceptions import ToolError
@@ -27,7 +27,7 @@ except ImportError as error:
 TESTED_VERSIONS = "fastmcp>=4.1.2,<4.2"
 _CALL_HOOKS = ("__call__", "_dispatch_handler", "on_message", "on_request", "on_call_tool")
 # The call that `result_of` resumes.
-_RESUMED: ContextVar[WaitingCall | None] = ContextVar("countersign_resumed", default=None)
+_RESUMED: ContextVar[PendingCall | None] = ContextVar("countersign_resumed", default=None)
 
 
 class ApprovalMiddleware(Middleware):
@@ -53,7 +53,7 @@ class ApprovalMiddleware(Middleware):
         self._gate = ToolGate(client, "fastmcp", timeout, approver, repo_ref)
         self._tools = None if tools is None else frozenset(tools)
         wait = seconds("answer_within", answer_within or 0)
-        self._waiting = WaitingCalls(self._gate, wait)
+        self._waiting = PendingCalls(self._gate, wait)
         self._can_wait = answer_within is None
 
     async def on_call_tool(
@@ -98,7 +98,7 @@ class ApprovalMiddleware(Middleware):
         return True
 
     async def _approved(
-        self, message: CallToolRequestParams, resumed: WaitingCall | None
+        self, message: CallToolRequestParams, resumed: PendingCall | None
     ) -> dict[str, Any]:
         if message.input_responses is not None or message.request_state is not None:
             raise NotAskable("it continues an earlier call with further input")

@@ -1,9 +1,12 @@
 """FastMCP: the middleware of a server, called by FastMCP's own client."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, ClassVar
 
+import uvicorn
+from entries import until
 from fastmcp import Client, Context, FastMCP
 from fastmcp.exceptions import ToolError
 from harness import AdapterDriver, RunReport, Scene, ToolCall
@@ -35,7 +38,22 @@ def text_of(content: Sequence[Any]) -> str:
     return " ".join(part.text for part in content)
 
 
-async def call_in_memory(server: FastMCP, calls: Sequence[ToolCall]) -> RunReport:
+@asynccontextmanager
+async def served(server: FastMCP) -> AsyncGenerator[str]:
+    """The address of the server, over HTTP on loopback."""
+    config = uvicorn.Config(server.http_app(), port=0, log_level="error", ws="none")
+    host = uvicorn.Server(config)
+    running = asyncio.ensure_future(host.serve())
+    await until(lambda: host.started)
+    port = host.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        host.should_exit = host.force_exit = True
+        await running
+
+
+async def call_in_memory(server: FastMCP | str, calls: Sequence[ToolCall]) -> RunReport:
     """As an agent does: all calls at once, in one session."""
     async with Client(server) as client:
         made = (client.call_tool(it.name, dict(it.args), raise_on_error=False) for it in calls)
@@ -60,8 +78,8 @@ async def call_directly(server: FastMCP, calls: Sequence[ToolCall]) -> RunReport
 
 class FastmcpDriver(AdapterDriver):
     name = "fastmcp"
-    entries = ("async", "direct")
-    cancellable = ("async", "direct")
+    entries = ("async", "direct", "http")
+    cancellable = ("async", "direct", "http")
     nestings = ("mounted", "mounted with its own gate", "called by a tool")
     gaps: ClassVar[dict[str, str]] = {
         "10 hook": "the middleware is around the execution; no question is asked before it",
@@ -79,6 +97,9 @@ class FastmcpDriver(AdapterDriver):
         scene.tampers.append(tamper)
         server = server_of(scene, tools_of(scene))
         # The client writes null for a number that JSON has not: only the program itself can give it.
+        if entry == "http":
+            async with served(server) as address:
+                return await call_in_memory(address, made)
         if entry == "direct" or any(it.args.get("amount") != it.args.get("amount") for it in made):
             return await call_directly(server, made)
         return await call_in_memory(server, made)

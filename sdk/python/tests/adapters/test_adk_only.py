@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from drive_adk import reported, run_agent, scripted, tools_of
+from entries import until
 from google.adk.agents import LlmAgent
 from google.adk.tools.agent_tool import AgentTool
 from harness import Scene, ToolCall, World, pay
@@ -45,6 +46,33 @@ def test_no_callback_stands_between_approval_and_tool(is_later: bool) -> None:
         assert "Nothing was executed" in reported(model).texts[0]
     else:
         assert (scene.world.ran, asked) == ([pay(99)], [{"amount": 99}])
+
+
+def test_an_argument_that_is_added_while_a_person_thinks_does_not_run() -> None:
+    scene = Scene(FakeApprover(), World())
+    scene.approver.when(tool="pay").wait()
+    kept: list[dict[str, Any]] = []
+    notes: list[str] = []
+
+    def pay(amount: int, note: str = "") -> str:
+        notes.append(note)
+        return "paid"
+
+    def keep(tool: Any, args: dict[str, Any], tool_context: Any) -> None:
+        kept.append(args)
+
+    async def main() -> None:
+        callbacks: list[Any] = [keep, approval_callback(scene.client, ["pay"])]
+        model = scripted([ToolCall("pay", {"amount": 7})])
+        agent = LlmAgent(name="a", model=model, tools=[pay], before_tool_callback=callbacks)
+        running = asyncio.ensure_future(run_agent(agent))
+        await until(lambda: scene.approver.asked)
+        kept[0]["note"] = "added"
+        scene.approver.asked[0].approve()
+        await running
+
+    asyncio.run(main())
+    assert notes == [""]
 
 
 @pytest.mark.parametrize("is_gated", [False, True])

@@ -232,6 +232,7 @@ def test_settings_of_the_caller_are_kept(tmp_path: Path) -> None:
     )
     found = options_with_approval(given, FakeApprover().client, unasked=["Read"])
     assert found.allowed_tools == []
+    assert found.env == {"CLAUDE_CODE_SIMPLE": "0"}
     assert json.loads(found.settings or "") == {
         "model": "m",
         "env": {"A": "b", "CLAUDE_CODE_SIMPLE": "0"},

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from drive_fastmcp import call_in_memory, server_of, text_of, tools_of
+from drive_fastmcp import call_in_memory, served, server_of, text_of, tools_of
 from entries import until
 from fastmcp import Client, Context, FastMCP
 from fastmcp.apps.app import FastMCPApp
@@ -15,6 +15,7 @@ from fastmcp.exceptions import ToolError
 from fastmcp.server.middleware import Middleware, MiddlewareContext
 from fastmcp.server.providers.addressing import hashed_backend_name
 from harness import Scene, ToolCall, World, pay
+from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequestParams
 
 from countersign.fastmcp import ApprovalMiddleware
@@ -23,7 +24,7 @@ from countersign.testing import FakeApprover
 pytestmark = pytest.mark.adapters
 
 
-class ResumedServer:
+class ServerSession:
     """A server whose calls are answered at once, and a client of it."""
 
     def __init__(self, scene: Scene, client: Client[Any], approvals: ApprovalMiddleware) -> None:
@@ -46,7 +47,7 @@ class ResumedServer:
 
 
 def resuming(
-    work: Callable[[ResumedServer], Awaitable[None]], gated: list[str] | None = None, **options: Any
+    work: Callable[[ServerSession], Awaitable[None]], gated: list[str] | None = None, **options: Any
 ) -> Scene:
     async def main() -> Scene:
         with FakeApprover() as approver:
@@ -64,7 +65,7 @@ def resuming(
                 return await context.fastmcp.call_tool("pay", {"amount": 7})
 
             async with Client(server) as client:
-                await work(ResumedServer(scene, client, approvals))
+                await work(ServerSession(scene, client, approvals))
             return scene
 
     return asyncio.run(main())
@@ -72,7 +73,7 @@ def resuming(
 
 @pytest.mark.parametrize("gated", [None, ["pay"]])
 def test_a_call_is_resumed_once(gated: list[str] | None) -> None:
-    async def work(server: ResumedServer) -> None:
+    async def work(server: ServerSession) -> None:
         world, (approver, request_id) = server.scene.world, (server.scene.approver, "")
         request_id = await server.waiting_id(7)
         assert "Nothing was executed yet" in await server.result_of(request_id)
@@ -90,7 +91,7 @@ def test_a_call_is_resumed_once(gated: list[str] | None) -> None:
 
 
 def test_a_call_that_is_resumed_twice_at_once_runs_once() -> None:
-    async def work(server: ResumedServer) -> None:
+    async def work(server: ServerSession) -> None:
         request_id = await server.waiting_id(7)
         server.scene.approver.asked[0].approve()
         texts = await asyncio.gather(*(server.result_of(request_id) for _ in range(4)))
@@ -101,7 +102,7 @@ def test_a_call_that_is_resumed_twice_at_once_runs_once() -> None:
 
 
 def test_a_rejection_reaches_a_resumed_call() -> None:
-    async def work(server: ResumedServer) -> None:
+    async def work(server: ServerSession) -> None:
         request_id = await server.waiting_id(7)
         server.scene.approver.asked[0].reject("not on Friday")
         assert "not on Friday" in await server.result_of(request_id)
@@ -111,7 +112,7 @@ def test_a_rejection_reaches_a_resumed_call() -> None:
 
 @pytest.mark.parametrize("spoil", ["forge", "down"])
 def test_a_gateway_cannot_let_a_resumed_call_pass(spoil: str) -> None:
-    async def work(server: ResumedServer) -> None:
+    async def work(server: ServerSession) -> None:
         request_id = await server.waiting_id(7)
         server.scene.approver.asked[0].reject("no")
         getattr(server.scene.approver.gateway, spoil)()
@@ -121,7 +122,7 @@ def test_a_gateway_cannot_let_a_resumed_call_pass(spoil: str) -> None:
 
 
 def test_an_unknown_request_id_runs_nothing() -> None:
-    async def work(server: ResumedServer) -> None:
+    async def work(server: ServerSession) -> None:
         assert "Nothing was executed" in await server.result_of("01a1edf9-c730-7dce-8bec-83b62e72")
 
     scene = resuming(work)
@@ -129,7 +130,7 @@ def test_an_unknown_request_id_runs_nothing() -> None:
 
 
 def test_waiting_calls_end_with_their_question() -> None:
-    async def work(server: ResumedServer) -> None:
+    async def work(server: ServerSession) -> None:
         request_id = await server.waiting_id(7)
         server.scene.approver.asked[0].approve()
         await asyncio.sleep(2.2)
@@ -139,7 +140,7 @@ def test_waiting_calls_end_with_their_question() -> None:
 
 
 def test_an_approval_resumes_its_own_call_only() -> None:
-    async def work(server: ResumedServer) -> None:
+    async def work(server: ServerSession) -> None:
         first, second = await server.waiting_id(1), await server.waiting_id(2)
         server.scene.approver.asked[1].approve()
         assert "Nothing was executed yet" in await server.result_of(first)
@@ -149,7 +150,7 @@ def test_an_approval_resumes_its_own_call_only() -> None:
 
 
 def test_a_decision_in_time_needs_no_second_call() -> None:
-    async def work(server: ResumedServer) -> None:
+    async def work(server: ServerSession) -> None:
         running = asyncio.ensure_future(server.call("pay", amount=7))
         await until(lambda: server.scene.approver.asked)
         server.scene.approver.asked[0].approve()
@@ -159,7 +160,7 @@ def test_a_decision_in_time_needs_no_second_call() -> None:
 
 
 def test_a_client_that_is_gone_withdraws_its_call() -> None:
-    async def work(server: ResumedServer) -> None:
+    async def work(server: ServerSession) -> None:
         running = asyncio.ensure_future(server.call("pay", amount=7))
         await until(lambda: server.scene.approver.asked)
         await asyncio.sleep(0.05)
@@ -169,8 +170,27 @@ def test_a_client_that_is_gone_withdraws_its_call() -> None:
     assert resuming(work, answer_within="5s").world.ran == []
 
 
+@pytest.mark.parametrize("is_http", [False, True])
+def test_a_client_that_times_out_withdraws_its_call(is_http: bool) -> None:
+    async def main() -> World:
+        with FakeApprover() as approver:
+            approver.when(tool="pay").wait()
+            scene = Scene(approver, World())
+            server = server_of(scene, tools_of(scene))
+            async with served(server) as address, Client(address if is_http else server) as client:
+                with pytest.raises((ToolError, MCPError), match=r"(?i)timed out"):
+                    await client.call_tool("pay", {"amount": 7}, timeout=1)
+                # The server goes on, and so does the person.
+                await until(lambda: approver.asked[0].state == "withdrawn")
+                approver.asked[0].approve()
+                await asyncio.sleep(0.4)
+            return scene.world
+
+    assert asyncio.run(main()).ran == []
+
+
 def test_a_resumed_call_resumes_no_call_inside_it() -> None:
-    async def work(server: ResumedServer) -> None:
+    async def work(server: ServerSession) -> None:
         approver = server.scene.approver
         approver.when(tool="delegate").wait()
         text = text_of((await server.call("delegate")).content)
@@ -183,12 +203,16 @@ def test_a_resumed_call_resumes_no_call_inside_it() -> None:
 
 
 def test_calls_that_have_ended_are_forgotten() -> None:
-    async def work(server: ResumedServer) -> None:
+    async def work(server: ServerSession) -> None:
         calls = server.approvals._waiting
         request_id = await server.waiting_id(7)
         assert calls.find(request_id) is not None
         await asyncio.sleep(2.1)
-        assert calls.find(request_id) is None
+        # Whether or not their clients ever come back.
+        latest = await server.waiting_id(8)
+        assert list(calls._calls) == [latest]
+        await asyncio.sleep(2.1)
+        assert calls.find(latest) is None
 
     resuming(work, timeout="2s")
 
@@ -226,13 +250,13 @@ def test_a_tool_of_the_name_of_the_helper_is_gated() -> None:
     assert [asked.tool for asked in approver.asked] == ["result_of"]
 
 
-class RewritingMiddleware(Middleware):
+class RewriteMiddleware(Middleware):
     async def on_call_tool(self, context: Any, call_next: Any) -> Any:
         context.message.arguments["amount"] = 99
         return await call_next(context)
 
 
-class ListingMiddleware(Middleware):
+class ListMiddleware(Middleware):
     async def on_list_tools(self, context: Any, call_next: Any) -> Any:
         return await call_next(context)
 
@@ -244,10 +268,10 @@ def test_no_middleware_stands_between_approval_and_tool(is_later: bool) -> None:
         scene = Scene(approver, World(), is_gated=False)
         server = server_of(scene, tools_of(scene))
         approvals = ApprovalMiddleware(scene.client, ["pay"])
-        middleware = [RewritingMiddleware(), approvals]
+        middleware = [RewriteMiddleware(), approvals]
         for each in reversed(middleware) if is_later else middleware:
             server.add_middleware(each)
-        server.add_middleware(ListingMiddleware())
+        server.add_middleware(ListMiddleware())
         report = asyncio.run(call_in_memory(server, [pay(7)]))
     if is_later:
         assert scene.world.ran == []

@@ -26,7 +26,7 @@ class NotDecidedYet(Denied):
 
 
 @dataclass(frozen=True)
-class WaitingCall:
+class PendingCall:
     """A submitted call. It is no approval: the signed decision is checked when it is used."""
 
     pending: Pending
@@ -35,17 +35,21 @@ class WaitingCall:
     deadline: Deadline
 
 
-class WaitingCalls:
+class PendingCalls:
     """The calls of one process that wait. Each attempt to get one approved takes up to `wait`."""
 
     def __init__(self, gate: ToolGate, wait: float) -> None:
         self._gate = gate
         self._wait = wait
-        self._calls: dict[str, WaitingCall] = {}
+        self._calls: dict[str, PendingCall] = {}
+        self._withdrawals: set[asyncio.Task[None]] = set()
 
-    def find(self, request_id: str) -> WaitingCall | None:
-        self._calls = {id: call for id, call in self._calls.items() if call.deadline.left() > 0}
+    def find(self, request_id: str) -> PendingCall | None:
+        self._forget_ended()
         return self._calls.get(request_id)
+
+    def _forget_ended(self) -> None:
+        self._calls = {id: call for id, call in self._calls.items() if call.deadline.left() > 0}
 
     async def ask(self, name: str, args: Mapping[str, object]) -> dict[str, object]:
         """Returns the arguments to run the call with, or raises `NotDecidedYet`."""
@@ -61,22 +65,26 @@ class WaitingCalls:
             )
             if type(pending) is not Pending:
                 raise Denied("there is no request")
-            call = WaitingCall(pending, name, arguments, deadline)
+            call = PendingCall(pending, name, arguments, deadline)
             try:
                 return await self.resume(call, name, arguments)
             except asyncio.CancelledError:
                 # Nobody else knows its id. A second cancellation does not stop the withdrawal.
-                await asyncio.shield(asyncio.ensure_future(pending.withdraw()))
+                task = asyncio.ensure_future(pending.withdraw())
+                self._withdrawals.add(task)
+                task.add_done_callback(self._withdrawals.discard)
+                await asyncio.shield(task)
                 raise
 
     async def resume(
-        self, call: WaitingCall, name: str, args: Mapping[str, object]
+        self, call: PendingCall, name: str, args: Mapping[str, object]
     ) -> dict[str, object]:
         """The same for a call that has waited before. It is approved once."""
         async with _denying():
             request_id, arguments = call.pending.request_id, copy.deepcopy(dict(args))
             outcome = await call.pending.outcome(wait=self._wait)
             if isinstance(outcome, StillWaiting):
+                self._forget_ended()
                 self._calls[request_id] = call
                 raise NotDecidedYet("nobody has decided yet", request_id)
             self._calls.pop(request_id, None)
