@@ -13,7 +13,7 @@ import { LIBRARIES, work } from "./libraries.mjs";
 import { APPROVER, PageGateway, TENANT } from "./page_gateway.mjs";
 
 const run = promisify(execFile);
-const LIBRARY_ROUNDS = 100;
+const LIBRARY_ROUNDS = 150;
 const PROGRAM_ROUNDS = 10;
 const SUBJECT = { tenantId: TENANT, approverId: APPROVER };
 

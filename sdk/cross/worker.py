@@ -14,12 +14,13 @@ CALL = Call("pay", {"amount": 7, "note": 'é\U0001f600\n"</script>', "deep": [No
 
 async def submit(client: Client, word: str) -> str:
     pending = await client.submit(CALL, timeout="10m", key="cross")
-    Path(word).write_text(pending.to_json())
+    await asyncio.to_thread(Path(word).write_text, pending.to_json())
     return pending.request_id
 
 
 async def resume(client: Client, word: str) -> str:
-    outcome = await client.pending(Path(word).read_text()).outcome(wait="0s")
+    text = await asyncio.to_thread(Path(word).read_text)
+    outcome = await client.pending(text).outcome(wait="0s")
     if isinstance(outcome, Denied):
         return outcome.cause
     if not isinstance(outcome, Approved):

@@ -11,10 +11,8 @@ import { CountersignError, Denied } from "./errors.js";
 
 export type { AdapterOptions, SettleOptions };
 
-interface CallDetails {
-	toolCall?: { callId: string };
-	signal?: AbortSignal;
-}
+type CallItem = { name: string; callId: string; namespace?: string };
+type CallDetails = { toolCall?: CallItem; signal?: AbortSignal };
 type Invoke = (
 	context: unknown,
 	input: string,
@@ -25,7 +23,6 @@ type Invoke = (
 interface ApprovalItem {
 	rawItem: object;
 	agent: { tools: readonly object[] };
-	name?: string | undefined;
 	arguments?: string | undefined;
 }
 
@@ -55,7 +52,7 @@ export function gate<T extends { name: string }>(
 	const invoke: Invoke = async (context, input, details) => {
 		const ran = await toolGate.run(
 			{
-				name,
+				name: qualifiedName(name, details?.toolCall?.namespace),
 				args: readArguments(input),
 				callId: details?.toolCall?.callId ?? "",
 				signal: details?.signal,
@@ -69,6 +66,11 @@ export function gate<T extends { name: string }>(
 	const suspending = { needsApproval: async () => true };
 	const members = toolGate.isDurable ? { invoke, ...suspending } : { invoke };
 	return withMembers(tool, members);
+}
+
+/** Tools of one name in several namespaces are different tools. */
+function qualifiedName(name: string, namespace: string | undefined): string {
+	return namespace === undefined ? name : `${namespace}.${name}`;
 }
 
 /** A text that is not JSON stays as it is, and is refused: it is no object. */
@@ -90,18 +92,15 @@ export async function settle<I extends ApprovalItem>(
 	options: SettleOptions = {},
 ): Promise<boolean> {
 	const items = state.getInterruptions().map(async (item) => {
-		const found = item.agent.tools.find(
-			(tool) => "name" in tool && tool.name === item.name,
-		) as { invoke?: Invoke } | undefined;
-		const toolGate = found?.invoke && GATES.get(found.invoke);
+		const { name, namespace, callId } = item.rawItem as CallItem;
+		const toolGate = (item.agent.tools as { name: string; invoke: Invoke }[])
+			.filter((tool) => tool.name === name)
+			.map(({ invoke }) => GATES.get(invoke))
+			.find((found) => found !== undefined);
 		if (toolGate === undefined) return true;
-		const { callId } = item.rawItem as { callId?: string };
+		const args = readArguments(item.arguments);
 		const outcome = await toolGate.outcome(
-			{
-				name: item.name ?? "",
-				args: readArguments(item.arguments),
-				callId: callId ?? "",
-			},
+			{ name: qualifiedName(name, namespace), args, callId },
 			options,
 		);
 		if (outcome instanceof Approved) state.approve(item);
