@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use countersign::gateway::identity::administration::CredentialRequest;
-use countersign::protocol::credential::CredentialKind;
+use countersign::protocol::credential::{CredentialKind, CredentialProfile};
 use countersign::protocol::id::TenantId;
 use countersign::protocol::timestamp::Timestamp;
 use countersign::store::identity::credential::RoleName;
@@ -41,6 +41,7 @@ async fn credential(
         bound_id: bound.map(str::to_owned),
         unbound: bound.is_none() && role != RoleName::Admin,
         kind: CredentialKind::ApiKey,
+        profile: CredentialProfile::Strict,
         expires_at: ends.map(|ahead| Timestamp::parse(&in_time(ahead)).unwrap()),
     };
     let administration = &cluster.administration;
