@@ -250,6 +250,25 @@ impl Cluster {
         made.api_key.expect("an API key")
     }
 
+    /// A new API key of the profile compat.
+    pub async fn compat_key(
+        &self,
+        tenant: &TenantId,
+        role: RoleName,
+        bound: Option<&str>,
+    ) -> String {
+        let request = CredentialRequest {
+            role,
+            bound_id: bound.map(str::to_owned),
+            unbound: bound.is_none(),
+            kind: CredentialKind::ApiKey,
+            profile: CredentialProfile::Compat,
+            expires_at: None,
+        };
+        let made = self.administration.create_credential(tenant, request).await;
+        made.expect("a credential").api_key.expect("an API key")
+    }
+
     /// Makes a certificate stand for someone of the tenant.
     pub async fn bind(&self, pair: &Pair, role: RoleName, id: &str) -> CredentialId {
         let request = CredentialRequest {

@@ -287,15 +287,12 @@ pub async fn refuse_in_envelopes(
     let Some(refusal) = response.extensions_mut().remove::<HttpRefusal>() else {
         return response;
     };
-    let (status, description) = (refusal.status(), &refusal.description);
+    let (mut status, description) = (refusal.status(), &refusal.description);
     node.note_refusal(description);
     let mut body = description.body(&node.context.names, refusal.about.as_deref());
-    let status = if asked.is_compat() {
-        body["code"] = compat::refusal::code(description);
-        compat::refusal::status(description, status)
-    } else {
-        status
-    };
+    if asked.is_compat() {
+        status = compat::refusal::translate(description, status, &mut body["code"]);
+    }
     let about = (refusal.about.clone())
         .or(asked.scope.map(|scope| scope.id().to_owned()))
         .unwrap_or_default();
@@ -317,10 +314,11 @@ pub async fn refuse_in_json(
     let refusal = refusal.framed();
     node.note_refusal(&refusal.description);
     let mut body = refusal.description.body(&node.context.names, None);
+    let mut status = refusal.status();
     if asked.is_compat() {
-        body["error"] = compat::refusal::code(&refusal.description);
+        status = compat::refusal::translate(&refusal.description, status, &mut body["error"]);
     }
-    let framing = plain(refusal.status(), &body);
+    let framing = plain(status, &body);
     framed(&node, &refusal.description, &response, framing)
 }
 

@@ -6,13 +6,11 @@ use serde_json::Value;
 
 use crate::protocol::error::{Code, ErrorDescription};
 
-pub fn code(refusal: &ErrorDescription) -> Value {
-    refusal.code.as_str().to_ascii_lowercase().into()
-}
-
-pub fn status(refusal: &ErrorDescription, usual: StatusCode) -> StatusCode {
+/// Writes the code to a member of the refusal's body; the status to send it with.
+pub fn translate(refusal: &ErrorDescription, status: StatusCode, member: &mut Value) -> StatusCode {
+    *member = refusal.code.as_str().to_ascii_lowercase().into();
     match refusal.code {
         Code::Expired => StatusCode::GONE,
-        _ => usual,
+        _ => status,
     }
 }
