@@ -7,6 +7,7 @@ use crate::gateway::identity::caller::{Approver, Enforcer};
 use crate::gateway::pairing::service::InitiatedPairing;
 use crate::protocol::pairing::{InitiatePairing, PairingCode};
 use crate::store::pairing::offer::ClaimedOffer;
+use crate::store::pairing::session::SessionOwner;
 
 /// Longer than that of a code which an enforcer shows: it is carried to another machine.
 const OFFER_SECONDS: u64 = 1_800;
@@ -18,8 +19,8 @@ impl PairingService {
             expected: "a credential that is bound to one approver",
         })?;
         let (tenant, actor) = (&caller.origin.tenant, caller.actor(approver));
-        let offered = self.begin(tenant, &actor, None, Some(approver), OFFER_SECONDS);
-        offered.await
+        let owner = SessionOwner::Approver(approver);
+        self.begin(tenant, &actor, owner, OFFER_SECONDS).await
     }
 
     /// Claims an offered code. Each claim counts as a wrong code before it is looked at, so that a

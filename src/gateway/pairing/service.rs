@@ -23,7 +23,7 @@ use crate::store::PairingStore;
 use crate::store::audit::AuditActor;
 use crate::store::error::StoreError;
 use crate::store::pairing::code::{GuessLimits, ResolveFact, ResolvedCode};
-use crate::store::pairing::session::{CompleteFact, CompleteRow};
+use crate::store::pairing::session::{CompleteFact, CompleteRow, SessionOwner};
 use crate::store::seconds;
 
 /// How many codes are drawn before giving up; with 2⁴⁰ of them, collisions are rare.
@@ -112,17 +112,16 @@ impl PairingService {
         self.presence.seen(tenant, &request.enforcer);
         let lifetime = self.context.config.pairing.code_seconds;
         let actor = caller.actor(&request.enforcer);
-        let begun = self.begin(tenant, &actor, Some(&request), None, lifetime);
-        begun.await
+        let owner = SessionOwner::Enforcer(&request);
+        self.begin(tenant, &actor, owner, lifetime).await
     }
 
-    /// Begins an attempt of an enforcer, or one that an approver offers.
+    /// Begins an attempt with a code of its own.
     pub(in crate::gateway) async fn begin(
         &self,
         tenant: &TenantId,
         actor: &AuditActor,
-        request: Option<&InitiatePairing>,
-        offered_by: Option<&ApproverId>,
+        owner: SessionOwner<'_>,
         lifetime: u64,
     ) -> Result<InitiatedPairing> {
         for _ in 0..DRAWS {
@@ -130,8 +129,7 @@ impl PairingService {
             let nonce = Nonce::from_bytes(random()?);
             let hash = self.secret.code_hash(tenant, code);
             let (store, lifetime) = (&self.store, seconds(lifetime));
-            let begun =
-                store.begin_pairing(actor, tenant, &nonce, &hash, request, offered_by, lifetime);
+            let begun = store.begin_pairing(actor, tenant, &nonce, &hash, owner, lifetime);
             match begun.await {
                 Ok(expires_at) => {
                     return Ok(InitiatedPairing {

@@ -75,12 +75,12 @@ pub(super) async fn submit_as(
     let key = bind_key(&caller.origin, key, bytes.parts.uri.path(), &bytes);
     let exchanges = &node.exchanges;
     let skew = node.context.config.limits.clock_skew_seconds;
-    let expiry = GivenExpiry::new(node.context.clock.now(), skew);
+    let expiry = GivenExpiry::of(&caller.origin, node.context.clock.now(), skew);
     let read = |document: &json::JsonNode<'_>| {
         if in_any_framing {
             exchanges.read_any_submission(&caller, document, key)
         } else {
-            let document = reading::submission(&caller.origin, document, &expiry);
+            let document = reading::submission(document, expiry.as_ref());
             exchanges.read_submission(&caller, &document, key)
         }
     };

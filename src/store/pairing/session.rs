@@ -26,6 +26,14 @@ pub struct PairingSession {
     pub token_hash: Option<Vec<u8>>,
 }
 
+/// The side that begins a session.
+#[derive(Debug, Clone, Copy)]
+pub enum SessionOwner<'a> {
+    Enforcer(&'a InitiatePairing),
+    /// Offers it to the enforcer that claims it first.
+    Approver(&'a ApproverId),
+}
+
 #[derive(Debug)]
 pub struct CompleteRow<'a> {
     pub operation: OperationId,
@@ -51,18 +59,20 @@ pub enum CompleteFact {
 }
 
 impl PairingStore {
-    /// Begins a session of an enforcer, or one that an approver offers to any; returns when it
-    /// expires. A code that is in use is `Taken`.
+    /// Begins a session; returns when it expires. A code that is in use is `Taken`.
     pub async fn begin_pairing(
         &self,
         actor: &AuditActor,
         tenant: &TenantId,
         nonce: &Nonce,
         code_hash: &[u8],
-        initiate: Option<&InitiatePairing>,
-        offered_by: Option<&ApproverId>,
+        owner: SessionOwner<'_>,
         lifetime: PgInterval,
     ) -> Result<Timestamp> {
+        let (initiate, offered_by) = match owner {
+            SessionOwner::Enforcer(initiate) => (Some(initiate), None),
+            SessionOwner::Approver(approver) => (None, Some(approver)),
+        };
         let query = sqlx::query!(
             r#"
             with begun as (

@@ -23,12 +23,13 @@ pub struct GivenExpiry {
 }
 
 impl GivenExpiry {
-    pub fn new(now: Timestamp, skew_seconds: u64) -> Self {
-        Self {
+    /// The one for the submissions of a caller; `None` if those are read strictly.
+    pub fn of(origin: &CallerIdentity, now: Timestamp, skew_seconds: u64) -> Option<Self> {
+        origin.profile.is_compat().then(|| Self {
             now,
             skew: Duration::from_secs(skew_seconds),
             text: format!("\"{}\"", Timestamp::from(now.inner() + LIFETIME)),
-        }
+        })
     }
 
     /// Whether a submission gets it: a fresh one that expires as it is created. An older one may
@@ -60,18 +61,15 @@ fn remove_nulls(object: &mut JsonObject<'_>, names: &[&str]) {
 
 /// A sealed submission. Any other is left as it is, since its hash covers every member.
 pub fn submission<'n, 'a>(
-    origin: &CallerIdentity,
     document: &'n JsonNode<'a>,
-    expiry: &'a GivenExpiry,
+    expiry: Option<&'a GivenExpiry>,
 ) -> Cow<'n, JsonNode<'a>> {
     let envelope = document.as_object();
     let body = envelope.and_then(|object| object.get("body")?.as_object());
-    let (Some(envelope), Some(body)) = (envelope, body) else {
+    let body = body.filter(|body| body.get("ciphertext").is_some());
+    let (Some(expiry), Some(envelope), Some(body)) = (expiry, envelope, body) else {
         return Cow::Borrowed(document);
     };
-    if !origin.profile.is_compat() || body.get("ciphertext").is_none() {
-        return Cow::Borrowed(document);
-    }
     let is_over = expiry.replaces(envelope, body);
     let mut read = document.clone();
     if let Some(body) = read
