@@ -1,11 +1,13 @@
 //! The profile itself: who has it, and the calls that only the dialect has.
 
+use std::time::Duration;
+
 use countersign::store::identity::credential::RoleName;
 use serde_json::json;
 
 use super::{compat_approver, compat_enforcer, parts, refused};
 use crate::pairing::pair;
-use crate::support::{Cluster, request_id, sealed};
+use crate::support::{Cluster, request_id, sealed, until};
 
 const CREDENTIALS: &str = "/platform/v1/credentials";
 
@@ -129,8 +131,12 @@ async fn a_heartbeat_leaves_the_label_of_the_pairing_as_it_is() {
         .expect(202);
     let inbox = alice.inbox("").await.expect(200);
     assert_eq!(inbox.body("/items/0/body/enforcerLabel"), "agreed");
-    cluster.sweeps("presence", 2).await;
-    let seen = alice.client.get("/v1/presence/enforcers/build-bot").await;
+    let path = "/v1/presence/enforcers/build-bot";
+    until("it was seen", Duration::from_secs(10), async || {
+        alice.client.get(path).await.status == 200
+    })
+    .await;
+    let seen = alice.client.get(path).await;
     let seen = seen.expect(200).json();
     assert_eq!(
         (&seen["status"], &seen["enforcerLabel"]),
