@@ -38,9 +38,10 @@ fn parts(key: &str) -> (&str, &str) {
 #[track_caller]
 fn refused(answer: &Answer, status: u16, code: &str) {
     let json = answer.json();
-    let said = match json["msgType"] == "error" {
-        true => &json["body"]["code"],
-        false => &json["error"],
+    let said = if json["msgType"] == "error" {
+        &json["body"]["code"]
+    } else {
+        &json["error"]
     };
     assert_eq!(
         (answer.status, said),
