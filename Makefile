@@ -189,6 +189,11 @@ api-check: postgres ## Drive a node with schemathesis, as everyone, by its own /
 	$(CARGO) build --locked
 	scripts/api-check
 
+.PHONY: compat
+compat: postgres ## Run published client libraries of an older dialect against a gateway; needs Python and PyPI.
+	$(CARGO) build --locked
+	scripts/compat
+
 FUZZ_SECONDS ?= 60
 
 .PHONY: fuzz

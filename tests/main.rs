@@ -28,6 +28,7 @@ mod bytes;
 mod client;
 mod collisions;
 mod commands;
+mod compat;
 mod configuration;
 mod conflicts;
 mod cors;

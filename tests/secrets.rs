@@ -119,6 +119,8 @@ async fn nothing_secret_is_logged_or_told_in_an_error() {
         ("authorization", format!("Bearer {token}.{token}.{token}")),
         ("authorization", format!("Basic {token}")),
         ("x-api-key", token.clone()),
+        ("x-pat", token.clone()),
+        ("x-client-secret", token.clone()),
         (
             "sec-websocket-protocol",
             format!("countersign, bearer.{token}"),

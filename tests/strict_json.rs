@@ -1,6 +1,7 @@
 //! JSON that two parsers could read differently is refused on every route that takes a body, and
 //! leaves nothing behind.
 
+use countersign::store::identity::credential::RoleName;
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -64,6 +65,8 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
     let approver = cluster.approver("alice").await;
     let (admin, operator) = (cluster.admin().await, cluster.operator());
     let nobody = cluster.client(None);
+    let compat = cluster.compat_key(&cluster.tenant, RoleName::Enforcer, Some("build-bot"));
+    let compat = cluster.client(Some(&compat.await));
     let pending = request_id();
     let submission = enforcer.submission(&pending, "alice", sealed());
     let sent = enforcer.client.post("/v1/artifacts", &submission).await;
@@ -219,6 +222,18 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
             json!({ "kind": "webhook", "url": "https://hooks.example.com/" }),
             false,
         ),
+        post(
+            "/v1/presence/heartbeat",
+            &compat,
+            json!({ "enforcerId": "build-bot" }),
+            false,
+        ),
+        post(
+            "/v1/pairing/claim",
+            &compat,
+            json!({ "pairingCode": "0000-0000", "enforcerId": "build-bot" }),
+            false,
+        ),
         post("/v1/join", &nobody, json!({ "code": "none" }), false),
         post(
             "/v1/waits?timeout=1",
@@ -237,8 +252,9 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
         "/devices\" => device::add",
         "/introductions\" => introduction::introduce",
         "/invitations\" => device_invitation::create",
-        // It has no body.
+        // These have no body.
         "/test\" => notification::test",
+        "/pre-generate\" => compat::pairing::offer",
     ];
     for other in elsewhere {
         assert_eq!(handlers.matches(other).count(), 1, "{other}");

@@ -9,7 +9,7 @@ use super::private_file::write_private;
 use countersign::gateway::InvitationRequest;
 use countersign::gateway::identity::administration::{AdminService, CredentialRequest};
 use countersign::gateway::identity::authenticate::random_text;
-use countersign::protocol::credential::CredentialKind;
+use countersign::protocol::credential::{CredentialKind, CredentialProfile};
 use countersign::protocol::id::{ApproverId, TenantId, TextId as _};
 use countersign::store::identity::credential::RoleName;
 
@@ -116,6 +116,7 @@ impl DemoAccounts {
                 bound_id: bound_id.map(str::to_owned),
                 unbound: role != RoleName::Admin && bound_id.is_none(),
                 kind: CredentialKind::ApiKey,
+                profile: CredentialProfile::Strict,
                 expires_at: None,
             };
             let made = administration.create_credential(&tenant, request).await?;

@@ -12,9 +12,9 @@ use tower_http::catch_panic::CatchPanicLayer;
 use self::api::error::{HttpRefusal, TransportError};
 use self::api::reply::AppState;
 use self::api::{
-    audit, certificate, device, device_invitation, exchange, generic, health, inbox, introduction,
-    invitation, notification, openapi, origin, page, page_settings, pairing, platform, presence,
-    prompt, reply, request_log, session, sse, status, token, whoami, ws,
+    audit, certificate, compat, device, device_invitation, exchange, generic, health, inbox,
+    introduction, invitation, notification, openapi, origin, page, page_settings, pairing,
+    platform, presence, prompt, reply, request_log, session, sse, status, token, whoami, ws,
 };
 use self::server::drain_body;
 use crate::gateway::error::Error;
@@ -134,6 +134,19 @@ fn plain_waits() -> RouteTable {
     }
 }
 
+/// The routes of an older dialect, which answer with plain JSON.
+fn compat() -> RouteTable {
+    routes! {
+        get "/echo" => compat::routes::echo;
+        get "/v1/integrations/discovery" => compat::routes::discovery;
+        get "/v1/consent/status" => compat::routes::consent;
+        get "/v1/policy/dnd/effective" => compat::routes::policies;
+        post "/v1/presence/heartbeat" => compat::routes::heartbeat;
+        post "/v1/pairing/pre-generate" => compat::pairing::offer;
+        post "/v1/pairing/claim" => compat::pairing::claim;
+    }
+}
+
 fn health() -> RouteTable {
     routes! {
         get "/livez" => health::live;
@@ -148,6 +161,7 @@ pub fn routes() -> Vec<(&'static str, &'static str)> {
         streams().1,
         plain().1,
         plain_waits().1,
+        compat().1,
         health().1,
     ]
     .concat()
@@ -168,6 +182,7 @@ pub fn router(node: AppState) -> Router {
         .layer(from_fn_with_state(node.clone(), reply::refuse_in_envelopes));
     let plain = plain()
         .0
+        .merge(compat().0)
         .layer(run_to_end.clone())
         .merge(plain_waits().0)
         .method_not_allowed_fallback(method_not_allowed)

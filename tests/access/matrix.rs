@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use countersign::gateway::identity::administration::CredentialRequest;
-use countersign::protocol::credential::CredentialKind;
+use countersign::protocol::credential::{CredentialKind, CredentialProfile};
 use countersign::protocol::id::TenantId;
 use countersign::protocol::timestamp::Timestamp;
 use countersign::store::identity::credential::RoleName;
@@ -21,8 +21,8 @@ use crate::support::{
 
 fn name(role: Role) -> Option<RoleName> {
     match role {
-        Role::Enforcer => Some(RoleName::Enforcer),
-        Role::Approver => Some(RoleName::Approver),
+        Role::Enforcer | Role::CompatEnforcer => Some(RoleName::Enforcer),
+        Role::Approver | Role::CompatApprover => Some(RoleName::Approver),
         Role::Admin => Some(RoleName::Admin),
         Role::Operator => None,
     }
@@ -41,6 +41,7 @@ async fn credential(
         bound_id: bound.map(str::to_owned),
         unbound: bound.is_none() && role != RoleName::Admin,
         kind: CredentialKind::ApiKey,
+        profile: CredentialProfile::Strict,
         expires_at: ends.map(|ahead| Timestamp::parse(&in_time(ahead)).unwrap()),
     };
     let administration = &cluster.administration;
@@ -250,8 +251,8 @@ async fn what_another_tenant_has_answers_as_what_nobody_has_on_every_route() {
 /// The body that a call about this takes from a role, if it takes one.
 fn body(route: &Route, role: Role, about: &str) -> Option<Value> {
     let sender = match role {
-        Role::Enforcer => json!({ "enforcerId": "build-bot" }),
-        Role::Approver => json!({ "approverId": "alice" }),
+        Role::Enforcer | Role::CompatEnforcer => json!({ "enforcerId": "build-bot" }),
+        Role::Approver | Role::CompatApprover => json!({ "approverId": "alice" }),
         Role::Admin | Role::Operator => json!({}),
     };
     let end = route.path.rsplit('/').next().unwrap_or_default();

@@ -10,9 +10,13 @@ pub enum Role {
     Approver,
     Admin,
     Operator,
+    /// An enforcer whose credential has the profile compat.
+    CompatEnforcer,
+    /// An approver whose credential has the profile compat.
+    CompatApprover,
 }
 
-use Role::{Admin, Approver, Enforcer, Operator};
+use Role::{Admin, Approver, CompatApprover, CompatEnforcer, Enforcer, Operator};
 
 /// A route.
 pub struct Route {
@@ -60,14 +64,17 @@ const fn route(method: &'static str, path: &'static str, roles: &'static [Role])
 }
 
 /// The protocol's paths that answer in plain JSON.
-const PLAIN: [&str; 13] = [
+const PLAIN: [&str; 16] = [
     "artifact",
+    "consent",
     "decision",
     "enforcers",
+    "integrations",
     "join",
     "page",
     "pairing",
     "pairings",
+    "policy",
     "presence",
     "prompt",
     "session",
@@ -305,6 +312,13 @@ pub const ROUTES: &[Route] = &[
         &[Admin],
     ),
     route("GET", "/platform/v1/audit", &[Admin]),
+    route("GET", "/echo", &[]),
+    route("GET", "/v1/integrations/discovery", &[]),
+    route("GET", "/v1/consent/status", &[CompatEnforcer]),
+    route("GET", "/v1/policy/dnd/effective", &[CompatEnforcer]),
+    route("POST", "/v1/presence/heartbeat", &[CompatEnforcer]),
+    route("POST", "/v1/pairing/pre-generate", &[CompatApprover]),
+    route("POST", "/v1/pairing/claim", &[CompatEnforcer]),
     route("GET", "/", &[]),
     route("GET", "/sw.js", &[]),
     route("GET", "/reload.js", &[]),

@@ -22,6 +22,15 @@ async fn two_headers_that_could_name_two_callers_are_refused() {
             format!("x-api-key: {key}\r\nx-api-key: {other}"),
             "X-API-Key",
         ),
+        (format!("x-pat: {key}\r\nx-pat: {other}"), "X-PAT"),
+        (
+            format!("x-client-id: {key}\r\nx-client-id: {other}"),
+            "X-Client-Id",
+        ),
+        (
+            format!("x-client-secret: {key}\r\nx-client-secret: {other}"),
+            "X-Client-Secret",
+        ),
         // A second one is added to every request of this kind.
         (
             format!("authorization: Bearer {key}\r\nhost: elsewhere"),

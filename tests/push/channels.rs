@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use countersign::gateway::identity::administration::CredentialRequest;
-use countersign::protocol::credential::CredentialKind;
+use countersign::protocol::credential::{CredentialKind, CredentialProfile};
 use countersign::protocol::id::{CredentialId, TextId as _};
 use countersign::protocol::timestamp::Timestamp;
 use countersign::store::identity::credential::RoleName;
@@ -267,6 +267,7 @@ async fn a_channel_ends_with_its_credential() {
         bound_id: Some("build-bot".into()),
         unbound: false,
         kind: CredentialKind::ApiKey,
+        profile: CredentialProfile::Strict,
         expires_at: Timestamp::parse(&at),
     };
     let made = cluster

@@ -8,7 +8,7 @@ use countersign::clock::Clock;
 use countersign::config::{Config, Secret};
 use countersign::gateway::Gateway;
 use countersign::gateway::identity::administration::{AdminService, CredentialRequest};
-use countersign::protocol::credential::CredentialKind;
+use countersign::protocol::credential::{CredentialKind, CredentialProfile};
 use countersign::protocol::id::{CredentialId, TenantId};
 use countersign::store::audit::AuditActor;
 use countersign::store::identity::credential::RoleName;
@@ -239,6 +239,7 @@ impl Cluster {
             bound_id: bound.map(str::to_owned),
             unbound: bound.is_none() && role != RoleName::Admin,
             kind: CredentialKind::ApiKey,
+            profile: CredentialProfile::Strict,
             expires_at: None,
         };
         let made = self
@@ -249,6 +250,25 @@ impl Cluster {
         made.api_key.expect("an API key")
     }
 
+    /// A new API key of the profile compat.
+    pub async fn compat_key(
+        &self,
+        tenant: &TenantId,
+        role: RoleName,
+        bound: Option<&str>,
+    ) -> String {
+        let request = CredentialRequest {
+            role,
+            bound_id: bound.map(str::to_owned),
+            unbound: bound.is_none(),
+            kind: CredentialKind::ApiKey,
+            profile: CredentialProfile::Compat,
+            expires_at: None,
+        };
+        let made = self.administration.create_credential(tenant, request).await;
+        made.expect("a credential").api_key.expect("an API key")
+    }
+
     /// Makes a certificate stand for someone of the tenant.
     pub async fn bind(&self, pair: &Pair, role: RoleName, id: &str) -> CredentialId {
         let request = CredentialRequest {
@@ -256,6 +276,7 @@ impl Cluster {
             bound_id: Some(id.to_owned()),
             unbound: false,
             kind: CredentialKind::Certificate,
+            profile: CredentialProfile::Strict,
             expires_at: None,
         };
         self.bind_as(&self.tenant, pair, request).await

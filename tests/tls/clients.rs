@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use countersign::config::{ClientAuth, Config};
 use countersign::gateway::identity::administration::CredentialRequest;
-use countersign::protocol::credential::{CredentialKind, RoleName};
+use countersign::protocol::credential::{CredentialKind, CredentialProfile, RoleName};
 use rustls::version::{TLS12, TLS13};
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -270,6 +270,7 @@ async fn a_certificate_ends_when_its_credential_does() {
         bound_id: None,
         unbound: true,
         kind: CredentialKind::Certificate,
+        profile: CredentialProfile::Strict,
         expires_at: Some(later.into()),
     };
     let cluster = &site.cluster;

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::artifact::Form;
 use crate::canonical::Sha256Hex;
-use crate::credential::RoleName;
+use crate::credential::{CredentialProfile, RoleName};
 use crate::decision::Verification;
 use crate::device::DeviceChange;
 use crate::exchange::ExchangeState;
@@ -67,7 +67,7 @@ stored_as! { &str: Sha256Hex; |hash| hash.to_string(); |text| Self::parse(text) 
 stored_as! {
     &str:
         TenantId, EnforcerId, ApproverId, RequestId, SessionId, SnapshotId, SignerKeyId, CredentialId, InvitationId, Nonce,
-        Form, RoleName, ExchangeState, Transport, Verification, DeviceChange, NotificationKind,
+        Form, RoleName, CredentialProfile, ExchangeState, Transport, Verification, DeviceChange, NotificationKind,
         prompt::PromptStatus, session::EndReason, session::SnapshotType, session::SessionState;
     |value| value.as_str();
     |text| Self::parse(text)

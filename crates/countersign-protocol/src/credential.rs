@@ -21,6 +21,23 @@ words! {
         /// A client certificate, which its holder binds.
         Certificate = "certificate",
     }
+    /// How the messages of a credential's holder are read and answered.
+    CredentialProfile {
+        /// By the protocol. Always, unless a credential was created otherwise.
+        Strict = "strict",
+        /// In the older dialect of published client libraries too.
+        Compat = "compat",
+    }
+}
+
+impl CredentialProfile {
+    pub fn is_strict(&self) -> bool {
+        matches!(self, Self::Strict)
+    }
+
+    pub fn is_compat(self) -> bool {
+        matches!(self, Self::Compat)
+    }
 }
 
 /// Length of every secret: 32 bytes in base64url.

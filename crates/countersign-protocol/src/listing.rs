@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::credential::RoleName;
+use super::credential::{CredentialProfile, RoleName};
 use super::exchange;
 use super::id::{
     ApproverId, CredentialId, EnforcerId, InvitationId, RequestId, SessionId, SnapshotId, TenantId,
@@ -38,6 +38,8 @@ pub struct CredentialLine {
     /// `apiKey` or `certificate`.
     pub kind: String,
     pub role: RoleName,
+    #[serde(skip_serializing_if = "CredentialProfile::is_strict")]
+    pub profile: CredentialProfile,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound_id: Option<String>,
     pub created_at: Timestamp,

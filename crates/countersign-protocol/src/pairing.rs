@@ -144,6 +144,8 @@ pub struct CompletePairing {
     pub nonce: Option<Nonce>,
     pub approver: ApproverId,
     pub public_key: Option<String>,
+    /// An answer for the enforcer alone, in another dialect; not interpreted here.
+    pub response: Option<String>,
 }
 
 impl CompletePairing {
@@ -153,6 +155,7 @@ impl CompletePairing {
             nonce: Nonce::parse(reader.str("nonce")?),
             approver: reader.id("approverId")?,
             public_key: reader.optional_bounded_str("publicKey", MAX_KEY_CHARS)?,
+            response: None,
         };
         reader.finish()?;
         Ok(complete)

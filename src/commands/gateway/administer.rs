@@ -9,7 +9,7 @@ use countersign::clock::Clock;
 use countersign::config::Config;
 use countersign::gateway::error::Error;
 use countersign::gateway::identity::administration::{AdminService, CredentialRequest, MadeCode};
-use countersign::protocol::credential::CredentialKind;
+use countersign::protocol::credential::{CredentialKind, CredentialProfile};
 use countersign::protocol::id::{ApproverId, CredentialId, ID_EXPECTED, NodeId, TenantId, TextId};
 use countersign::protocol::timestamp::Timestamp;
 use countersign::store::Store;
@@ -58,6 +58,10 @@ pub enum CredentialCommand {
         /// For a client certificate instead of an API key. Its holder binds it with the printed code.
         #[arg(long)]
         certificate: bool,
+        /// strict, or compat for the published client libraries of an older dialect; see
+        /// docs/compatibility.md.
+        #[arg(long, default_value = "strict")]
+        profile: String,
         /// When it expires (RFC 3339).
         #[arg(long)]
         expires_at: Option<String>,
@@ -232,6 +236,7 @@ pub async fn credential(
             bound_id,
             unbound,
             certificate,
+            profile,
             expires_at,
         } => {
             let role = RoleName::parse(&role);
@@ -242,6 +247,7 @@ pub async fn credential(
                  or --unbound, to let it act as every {0} of the tenant",
                 role.as_str()
             );
+            let profile = CredentialProfile::parse(&profile);
             let request = CredentialRequest {
                 role,
                 bound_id,
@@ -251,6 +257,7 @@ pub async fn credential(
                 } else {
                     CredentialKind::ApiKey
                 },
+                profile: profile.context("profile should be strict or compat")?,
                 expires_at: expires_at.as_deref().map(time).transpose()?,
             };
             let tenant = existing_tenant(administration, &tenant).await?;
@@ -288,8 +295,12 @@ pub async fn credential(
                     None if waits => "  (no certificate yet)",
                     None => "",
                 };
+                let profile = match credential.profile {
+                    CredentialProfile::Strict => "",
+                    CredentialProfile::Compat => "  (compat)",
+                };
                 format!(
-                    "{}  tenant {}  {:<8}  {}{state}",
+                    "{}  tenant {}  {:<8}  {}{profile}{state}",
                     credential.credential_id,
                     credential.tenant_id,
                     credential.role.as_str(),

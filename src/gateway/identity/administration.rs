@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use crate::clock::Clock;
 use crate::gateway::error::{Error, Result, found};
 use crate::gateway::identity::authenticate::FreshKey;
-use crate::protocol::credential::{BindingCode, CredentialKind, RoleName};
+use crate::protocol::credential::{BindingCode, CredentialKind, CredentialProfile, RoleName};
 use crate::protocol::decision::SigningKey;
 use crate::protocol::error::DeviceError;
 use crate::protocol::id::{
@@ -40,6 +40,7 @@ pub struct CredentialRequest {
     /// Whether an enforcer or approver may act as any id of its role. Never by default.
     pub unbound: bool,
     pub kind: CredentialKind,
+    pub profile: CredentialProfile,
     pub expires_at: Option<Timestamp>,
 }
 
@@ -125,9 +126,14 @@ impl AdminService {
             bound_id,
             unbound,
             kind,
+            profile,
             expires_at,
         } = request;
         check_binding(role, bound_id.as_deref(), unbound)?;
+        if role == RoleName::Admin && profile.is_compat() {
+            let expected = "strict, as only enforcers and approvers speak another dialect";
+            return Err(Error::invalid("/profile", expected));
+        }
         if expires_at.is_some_and(|at| at <= self.clock.now()) {
             return Err(Error::invalid("/expiresAt", "a time in the future"));
         }
@@ -148,6 +154,7 @@ impl AdminService {
             role,
             bound_id,
             proof,
+            profile,
             expires_at,
         };
         found(self.store.create_credential(&self.actor, &new).await?)?;

@@ -43,6 +43,8 @@ pub enum PresentedCredential<'a> {
     Token(&'a str),
     /// The encoded credentials of `Basic`.
     Basic(&'a str),
+    /// An API key alone, in the headers of another dialect; `None` if the text is none.
+    Key(Option<ApiKey<'a>>),
     Certificate(ClientCertificate),
 }
 
@@ -91,6 +93,14 @@ impl Authenticator {
             }
             Some(PresentedCredential::Token(token)) => self.by_token(token, from).await,
             Some(PresentedCredential::Basic(encoded)) => self.by_basic(encoded, from).await,
+            Some(PresentedCredential::Key(Some(key))) => {
+                let caller = self.by_key(key, from).await?;
+                caller.ok_or(Error::InvalidToken)
+            }
+            Some(PresentedCredential::Key(None)) => {
+                self.note_failure(AuthFailure::Malformed, None, from);
+                Err(Error::Unauthenticated)
+            }
             Some(PresentedCredential::Certificate(certificate)) => {
                 let found = self.credentials.by_certificate(&certificate.thumbprint);
                 let found = found.await?;
@@ -252,6 +262,7 @@ fn caller(
         expires_at,
         recheck: None,
         token: None,
+        profile: credential.profile,
         from,
     };
     Caller::in_role(credential.role, origin, credential.bound_id.as_deref())

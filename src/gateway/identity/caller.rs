@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::config::Secret;
 use crate::gateway::error::{Error, Result};
+use crate::protocol::credential::CredentialProfile;
 use crate::protocol::envelope::EnvelopeSender;
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId, TextId};
 use crate::protocol::timestamp::Timestamp;
@@ -27,6 +28,8 @@ pub struct CallerIdentity {
     pub recheck: Option<Secret>,
     /// The identity by which a tenant can revoke it, if it is an external token.
     pub token: Option<Arc<TokenIdentity>>,
+    /// The dialect that the credential was created for; tokens are always strict.
+    pub profile: CredentialProfile,
     pub from: Option<IpAddr>,
 }
 

@@ -10,19 +10,20 @@ use crate::gateway::channels::presence::EnforcerPresence;
 use crate::gateway::context::GatewayContext;
 use crate::gateway::error::{Error, Result};
 use crate::gateway::identity::authenticate::random;
-use crate::gateway::identity::caller::{Approver, Enforcer, Member};
+use crate::gateway::identity::caller::{Approver, CallerIdentity, Enforcer, Member};
 use crate::gateway::identity::secret::ClusterSecret;
 use crate::gateway::pairing::guess_limit::GuessLimiter;
-use crate::protocol::id::ApproverId;
+use crate::protocol::id::{ApproverId, TenantId};
 use crate::protocol::pairing::{
     CompletePairing, InitiatePairing, Nonce, PairingCode, RoutingToken,
 };
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::words::words;
 use crate::store::PairingStore;
+use crate::store::audit::AuditActor;
 use crate::store::error::StoreError;
 use crate::store::pairing::code::{GuessLimits, ResolveFact, ResolvedCode};
-use crate::store::pairing::session::{CompleteFact, CompleteRow};
+use crate::store::pairing::session::{CompleteFact, CompleteRow, SessionOwner};
 use crate::store::seconds;
 
 /// How many codes are drawn before giving up; with 2⁴⁰ of them, collisions are rare.
@@ -70,6 +71,12 @@ pub struct PairingStatus {
     /// Present while the pairing is in force.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routing_token: Option<RoutingToken>,
+    /// Whether the pairing that it led to is in force.
+    #[serde(skip)]
+    pub in_force: bool,
+    /// The approver's answer in another dialect.
+    #[serde(skip)]
+    pub response: Option<String>,
 }
 
 pub struct PairingService {
@@ -103,17 +110,27 @@ impl PairingService {
         caller.acting(Some(request.enforcer.clone()), "/enforcerId")?;
         let tenant = &caller.origin.tenant;
         self.presence.seen(tenant, &request.enforcer);
-        let lifetime = seconds(self.context.config.pairing.code_seconds);
+        let lifetime = self.context.config.pairing.code_seconds;
         let actor = caller.actor(&request.enforcer);
+        let owner = SessionOwner::Enforcer(&request);
+        self.begin(tenant, &actor, owner, lifetime).await
+    }
+
+    /// Begins an attempt with a code of its own.
+    pub(in crate::gateway) async fn begin(
+        &self,
+        tenant: &TenantId,
+        actor: &AuditActor,
+        owner: SessionOwner<'_>,
+        lifetime: u64,
+    ) -> Result<InitiatedPairing> {
         for _ in 0..DRAWS {
             let code = PairingCode::from_bytes(random()?);
             let nonce = Nonce::from_bytes(random()?);
             let hash = self.secret.code_hash(tenant, code);
-            match self
-                .store
-                .begin_pairing(&actor, tenant, &nonce, &hash, &request, lifetime)
-                .await
-            {
+            let (store, lifetime) = (&self.store, seconds(lifetime));
+            let begun = store.begin_pairing(actor, tenant, &nonce, &hash, owner, lifetime);
+            match begun.await {
                 Ok(expires_at) => {
                     return Ok(InitiatedPairing {
                         code,
@@ -134,7 +151,19 @@ impl PairingService {
         caller: &Approver,
         code: Option<PairingCode>,
     ) -> Result<ResolvedCode> {
-        let (tenant, principal) = (&caller.origin.tenant, &caller.origin.principal);
+        let found = self.guess(&caller.origin, caller.bound.as_ref(), code);
+        found.await?.ok_or(Error::NotFound)
+    }
+
+    /// Judges a code for one approver, and counts it if it is wrong. Refuses it without a look if
+    /// too many were.
+    pub(in crate::gateway) async fn guess(
+        &self,
+        origin: &CallerIdentity,
+        approver: Option<&ApproverId>,
+        code: Option<PairingCode>,
+    ) -> Result<Option<ResolvedCode>> {
+        let (tenant, principal) = (&origin.tenant, &origin.principal);
         let guesser = format!("{tenant}\n{principal}");
         self.guesses.check(&guesser, self.context.clock.now())?;
         // Few at a time: guesses lock the same rows, and must not occupy every connection.
@@ -145,10 +174,11 @@ impl PairingService {
         };
         let hash = code.map(|code| self.secret.code_hash(tenant, code));
         let hash = hash.as_ref().map_or(NO_HASH, <[u8; 32]>::as_slice);
-        let resolved = self.store.resolve_code(tenant, principal, hash, limits);
+        let store = &self.store;
+        let resolved = store.resolve_code(tenant, principal, approver, hash, limits);
         match resolved.await? {
-            ResolveFact::Found(resolved) => Ok(resolved),
-            ResolveFact::Wrong => Err(Error::NotFound),
+            ResolveFact::Found(resolved) => Ok(Some(resolved)),
+            ResolveFact::Wrong => Ok(None),
             ResolveFact::Refused { retry_after } => {
                 let retry_after = retry_after.max(Duration::from_secs(1));
                 let now = self.context.clock.now();
@@ -189,6 +219,8 @@ impl PairingService {
             approver_id: session.approver,
             public_key: session.approver_key,
             routing_token,
+            in_force: session.token_hash.is_some(),
+            response: session.response,
         })
     }
 
@@ -214,6 +246,7 @@ impl PairingService {
             nonce: &nonce,
             approver: &approver,
             approver_key: request.public_key.as_deref(),
+            response: request.response.as_deref(),
             token_hash: &token.hash(),
         };
         match self.store.complete_pairing(&row).await? {

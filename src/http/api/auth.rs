@@ -10,6 +10,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue};
 use tokio::time::{Instant, sleep};
 
+use super::compat::credential;
 use super::error::{HttpRefusal, TransportError};
 use super::limit;
 use super::reply::AppState;
@@ -39,7 +40,7 @@ impl<R: CallerRole + Send> FromRequestParts<AppState> for As<R> {
         if let (Some(scope), Some(origin)) =
             (parts.extensions.get::<RequestScope>(), caller.origin())
         {
-            scope.authenticated(node.memory.account(origin));
+            scope.authenticated(node.memory.account(origin), origin.profile);
         }
         let role = R::of(caller.clone()).ok_or(Error::Forbidden {
             pointer: None,
@@ -55,6 +56,9 @@ async fn authenticate(node: &AppState, parts: &Parts) -> Result<Caller, Error> {
     let presented = presented(parts);
     let from = parts.extensions.get::<PeerInfo>().map(|peer| peer.address);
     let authenticator = &node.authenticator;
+    if credential::is_presented(&parts.headers) {
+        return credential::authenticate(authenticator, &parts.headers, presented, from).await;
+    }
     authenticator.authenticate(presented.as_ref(), from).await
 }
 
@@ -121,8 +125,8 @@ impl FromRequestParts<AppState> for AdmittedAddress {
 
 /// Refuses two of a header that says who calls: a proxy might believe one, the node the other.
 fn refuse_repeated(headers: &HeaderMap) -> Result<(), TransportError> {
-    let repeated = ["Authorization", "X-API-Key", "Host"]
-        .into_iter()
+    let own = ["Authorization", "X-API-Key", "Host"];
+    let repeated = (own.into_iter().chain(credential::HEADERS))
         .find(|name| headers.get_all(*name).iter().nth(1).is_some());
     repeated.map_or(Ok(()), |name| Err(TransportError::RepeatedHeader(name)))
 }

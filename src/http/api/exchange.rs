@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::auth::{self, As};
 use super::body::{self, BodyKind};
+use super::compat::reading::{self, GivenExpiry};
 use super::error::{HttpRefusal, HttpResult, RefusalContext, refused};
 use super::limit;
 use super::path::{self, PathId};
@@ -73,11 +74,14 @@ pub(super) async fn submit_as(
     let key = body::idempotency_key(node, &bytes.parts.headers)?;
     let key = bind_key(&caller.origin, key, bytes.parts.uri.path(), &bytes);
     let exchanges = &node.exchanges;
+    let skew = node.context.config.limits.clock_skew_seconds;
+    let expiry = GivenExpiry::of(&caller.origin, node.context.clock.now(), skew);
     let read = |document: &json::JsonNode<'_>| {
         if in_any_framing {
             exchanges.read_any_submission(&caller, document, key)
         } else {
-            exchanges.read_submission(&caller, document, key)
+            let document = reading::submission(document, expiry.as_ref());
+            exchanges.read_submission(&caller, &document, key)
         }
     };
     let (command, framing) = body::parsed_large(node, &caller.origin, &bytes, read).await?;
@@ -266,7 +270,11 @@ pub async fn withdraw(
     let bytes = body::read(&node, http, BodyKind::Optional).await?;
     let (enforcer, reason) = node
         .exchanges
-        .read_withdrawal(&caller, &request, &bytes)
+        .read_withdrawal(
+            &caller,
+            &request,
+            reading::withdrawal(&caller.origin, &bytes),
+        )
         .about(&request)?;
     let ended = node
         .exchanges
@@ -329,7 +337,8 @@ pub(super) async fn acknowledged(
 pub async fn acknowledge(As(node, caller): As<EnforcerOrApprover>, request: Request) -> HttpResult {
     let bytes = body::read(&node, request, BodyKind::Other).await?;
     let command = body::parsed(&bytes, |document| {
-        node.exchanges.read_ack(&caller, document)
+        let document = reading::acknowledgement(caller.origin(), document);
+        node.exchanges.read_ack(&caller, &document)
     })?;
     let envelope = acknowledged(&node, command)
         .await

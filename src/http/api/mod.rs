@@ -7,6 +7,7 @@ mod auth;
 mod body;
 pub(super) mod certificate;
 mod channel;
+pub(super) mod compat;
 pub(super) mod device;
 pub(super) mod device_invitation;
 pub mod error;

@@ -20,7 +20,7 @@ use crate::http::server::peer::PeerInfo;
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, DELETE");
 /// Headers that some route reads, beyond those that every page may send.
 const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
-    "Authorization, Content-Type, X-API-Key, Idempotency-Key, If-None-Match, Last-Event-ID, traceparent, tracestate",
+    "Authorization, Content-Type, X-API-Key, X-PAT, X-Client-Id, X-Client-Secret, Idempotency-Key, If-None-Match, Last-Event-ID, traceparent, tracestate",
 );
 /// Headers that clients need, beyond those that every page may read.
 const RESPONSE_HEADERS: HeaderValue = HeaderValue::from_static(

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::auth::As;
 use super::body::{self, BodyKind};
+use super::compat;
 use super::error::HttpResult;
 use super::path::{PathId, QueryPage};
 use super::reply::{extended, paged, plain};
@@ -16,6 +17,9 @@ use crate::protocol::pairing::{
 
 /// `POST /v1/pairing/initiate`.
 pub async fn initiate(As(node, caller): As<Enforcer>, request: Request) -> HttpResult {
+    if caller.origin.profile.is_compat() {
+        return compat::pairing::initiate(&node, &caller, request).await;
+    }
     let request = body::read_as(&node, request, BodyKind::Other, InitiatePairing::parse).await?;
     let begun = node.pairings.initiate_pairing(&caller, request).await?;
     let answer = json!({
@@ -40,11 +44,17 @@ pub async fn resolve(As(node, caller): As<Approver>, PathId(code): PathId<String
 /// `GET /v1/pairing/status/{nonce}`, also spelled `GET /v1/pairing/{nonce}/status`.
 pub async fn status(As(node, caller): As<Member>, PathId(nonce): PathId<Nonce>) -> HttpResult {
     let status = node.pairings.pairing_status(&caller, nonce).await?;
+    if caller.origin().profile.is_compat() {
+        return Ok(plain(StatusCode::OK, &compat::pairing::described(&status)));
+    }
     Ok(plain(StatusCode::OK, &status))
 }
 
 /// `POST /v1/pairing/complete`.
 pub async fn complete(As(node, caller): As<Approver>, request: Request) -> HttpResult {
+    if caller.origin.profile.is_compat() {
+        return compat::pairing::complete(&node, &caller, request).await;
+    }
     let request = body::read_as(&node, request, BodyKind::Other, CompletePairing::parse).await?;
     let paired = node.pairings.complete_pairing(&caller, request).await?;
     let optional = [

@@ -16,7 +16,7 @@ use crate::gateway::identity::caller::{
     Admin, AdminOrOperator, ApproverOrAdmin, EnforcerOrAdmin, Member, Operator,
 };
 use crate::gateway::{CredentialRequest, ExchangeListing, NewSigningKey, PlatformService};
-use crate::protocol::credential::{CredentialKind, RoleName};
+use crate::protocol::credential::{CredentialKind, CredentialProfile, RoleName};
 use crate::protocol::decision::SigningKey;
 use crate::protocol::exchange::ExchangeState;
 use crate::protocol::id::{ApproverId, CredentialId, EnforcerId, RequestId, SignerKeyId, TenantId};
@@ -77,6 +77,10 @@ fn read_credential(
         Some(_) => reader.word("kind")?,
         None => CredentialKind::ApiKey,
     };
+    let profile = match reader.optional_str("profile")? {
+        Some(_) => reader.word("profile")?,
+        None => CredentialProfile::Strict,
+    };
     let expires_at = reader.optional_timestamp("expiresAt")?;
     let tenant = reader.optional_id("tenantId")?;
     reader.finish()?;
@@ -85,6 +89,7 @@ fn read_credential(
         bound_id,
         unbound,
         kind,
+        profile,
         expires_at,
     };
     Ok((tenant, request))

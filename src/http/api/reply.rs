@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
+use super::compat;
 use super::error::{HttpRefusal, add_headers};
 use super::parsing::ParseBudget;
 use super::request_scope::RequestScope;
@@ -199,6 +200,11 @@ impl RequestFacts {
             multiplexed: request.version() == Version::HTTP_2,
         }
     }
+
+    fn is_compat(&self) -> bool {
+        let scope = self.scope.as_ref();
+        scope.is_some_and(|scope| scope.profile().is_compat())
+    }
 }
 
 /// Adds a warning to an answer.
@@ -281,9 +287,12 @@ pub async fn refuse_in_envelopes(
     let Some(refusal) = response.extensions_mut().remove::<HttpRefusal>() else {
         return response;
     };
-    let (status, description) = (refusal.status(), &refusal.description);
+    let (mut status, description) = (refusal.status(), &refusal.description);
     node.note_refusal(description);
-    let body = description.body(&node.context.names, refusal.about.as_deref());
+    let mut body = description.body(&node.context.names, refusal.about.as_deref());
+    if asked.is_compat() {
+        status = compat::refusal::translate(description, status, &mut body["code"]);
+    }
     let about = (refusal.about.clone())
         .or(asked.scope.map(|scope| scope.id().to_owned()))
         .unwrap_or_default();
@@ -304,8 +313,12 @@ pub async fn refuse_in_json(
     };
     let refusal = refusal.framed();
     node.note_refusal(&refusal.description);
-    let body = refusal.description.body(&node.context.names, None);
-    let framing = plain(refusal.status(), &body);
+    let mut body = refusal.description.body(&node.context.names, None);
+    let mut status = refusal.status();
+    if asked.is_compat() {
+        status = compat::refusal::translate(&refusal.description, status, &mut body["error"]);
+    }
+    let framing = plain(status, &body);
     framed(&node, &refusal.description, &response, framing)
 }
 

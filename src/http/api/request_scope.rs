@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::http::server::memory::{MemoryAccount, MemoryBudget, MemoryCharge};
 use crate::http::server::metered::ConnectionMeter;
+use crate::protocol::credential::CredentialProfile;
 
 #[derive(Clone)]
 pub struct RequestScope(Arc<ScopeInner>);
@@ -13,6 +14,7 @@ struct ScopeInner {
     connection: Option<Arc<ConnectionMeter>>,
     /// Set once the caller is known.
     account: OnceLock<MemoryAccount>,
+    profile: OnceLock<CredentialProfile>,
 }
 
 impl RequestScope {
@@ -21,6 +23,7 @@ impl RequestScope {
             id,
             connection,
             account: OnceLock::new(),
+            profile: OnceLock::new(),
         }))
     }
 
@@ -29,8 +32,15 @@ impl RequestScope {
         &self.0.id
     }
 
-    pub fn authenticated(&self, account: MemoryAccount) {
+    pub fn authenticated(&self, account: MemoryAccount, profile: CredentialProfile) {
         self.0.account.get_or_init(|| account);
+        self.0.profile.get_or_init(|| profile);
+    }
+
+    /// The dialect that the caller is answered in; strict while the caller is unknown.
+    pub fn profile(&self) -> CredentialProfile {
+        let profile = self.0.profile.get().copied();
+        profile.unwrap_or(CredentialProfile::Strict)
     }
 
     /// Whom the memory of this request is charged to; `None` while the caller is unknown.

@@ -1,6 +1,6 @@
 //! Credentials as they are created, stored and found changed.
 
-pub use crate::protocol::credential::RoleName;
+pub use crate::protocol::credential::{CredentialProfile, RoleName};
 use crate::protocol::id::{CredentialId, TenantId};
 use crate::protocol::timestamp::Timestamp;
 
@@ -28,6 +28,7 @@ pub struct NewCredential {
     /// The one id it may act as, if it is bound.
     pub bound_id: Option<String>,
     pub proof: CredentialProof,
+    pub profile: CredentialProfile,
     pub expires_at: Option<Timestamp>,
 }
 
@@ -42,6 +43,7 @@ pub struct Credential {
     pub secret_hash: Option<[u8; 32]>,
     /// SHA-256 of its certificate, if it has one.
     pub thumbprint: Option<[u8; 32]>,
+    pub profile: CredentialProfile,
     pub expires_at: Option<Timestamp>,
     /// Whether it is revoked or its tenant disabled.
     pub revoked: bool,

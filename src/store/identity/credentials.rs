@@ -10,7 +10,7 @@ use sqlx::PgConnection;
 use tokio_util::task::TaskTracker;
 
 use crate::config::Auth;
-use crate::protocol::credential::RoleName;
+use crate::protocol::credential::{CredentialProfile, RoleName};
 use crate::protocol::decision::SigningKey;
 use crate::protocol::id::{ApproverId, CredentialId, TenantId};
 use crate::protocol::timestamp::Timestamp;
@@ -41,7 +41,7 @@ impl BatchStatement for ReadCredentials {
             Credential,
             r#"
             select c.tenant_id as "tenant: TenantId", c.credential_id as "id: CredentialId", c.role as "role: RoleName",
-                   c.bound_id,
+                   c.bound_id, c.profile as "profile: CredentialProfile",
                    case when octet_length(c.secret_hash) = 32 then c.secret_hash end as "secret_hash: [u8; 32]",
                    case when octet_length(c.thumbprint) = 32 then c.thumbprint end as "thumbprint: [u8; 32]",
                    c.expires_at as "expires_at: Timestamp",
@@ -77,7 +77,7 @@ impl BatchStatement for ReadCertificates {
             Credential,
             r#"
             select c.tenant_id as "tenant: TenantId", c.credential_id as "id: CredentialId", c.role as "role: RoleName",
-                   c.bound_id,
+                   c.bound_id, c.profile as "profile: CredentialProfile",
                    case when octet_length(c.secret_hash) = 32 then c.secret_hash end as "secret_hash: [u8; 32]",
                    case when octet_length(c.thumbprint) = 32 then c.thumbprint end as "thumbprint: [u8; 32]",
                    c.expires_at as "expires_at: Timestamp",

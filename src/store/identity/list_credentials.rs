@@ -1,7 +1,7 @@
 //! Lists of tenants and credentials, in the order they were created: in pages for callers, whole
 //! for the command line.
 
-use crate::protocol::credential::RoleName;
+use crate::protocol::credential::{CredentialProfile, RoleName};
 use crate::protocol::cursor::PagePosition;
 use crate::protocol::id::{CredentialId, TenantId};
 use crate::protocol::listing::{CredentialLine, Tenant};
@@ -68,7 +68,7 @@ impl CredentialStore {
             CredentialLine,
             r#"
             select credential_id as "credential_id: CredentialId", tenant_id as "tenant_id: TenantId", kind,
-                   role as "role: RoleName", bound_id, created_at, expires_at as "expires_at: Timestamp",
+                   role as "role: RoleName", profile as "profile: CredentialProfile", bound_id, created_at, expires_at as "expires_at: Timestamp",
                    revoked_at as "revoked_at: Timestamp", last_used_at as "last_used_at: Timestamp",
                    encode(thumbprint, 'hex') as thumbprint, bound_at as "bound_at: Timestamp"
               from credentials

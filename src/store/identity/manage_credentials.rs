@@ -83,22 +83,24 @@ impl CredentialStore {
             r#"
             with made as (
                 insert into credentials (
-                    tenant_id, credential_id, kind, role, bound_id, secret_hash, code_hash, code_expires_at, expires_at
+                    tenant_id, credential_id, kind, role, bound_id, secret_hash, code_hash, code_expires_at, expires_at,
+                    profile
                 )
                 select t.tenant_id, $1, $2, $3, $4, $5,
                        $6, $7,
-                       $8
+                       $8, $12
                   from tenants t
                  where t.tenant_id = $9 and t.disabled_at is null
                    for share of t
-                returning tenant_id, credential_id, role, bound_id, created_at
+                returning tenant_id, credential_id, role, bound_id, profile, created_at
             )
             insert into audit_events
             select a.*
               from made m
              cross join audit_event($10::text::json, m.tenant_id,
                                     m.created_at + $11::interval, 'credential.created',
-                                    m.credential_id, concat_ws(' ', m.role, m.bound_id)) a
+                                    m.credential_id, concat_ws(' ', m.role, m.bound_id,
+                                              case when m.profile <> 'strict' then '(' || m.profile || ')' end)) a
             "#,
             new.id.as_str(),
             kind,
@@ -111,6 +113,7 @@ impl CredentialStore {
             new.tenant.as_str(),
             self.database.audit_origin(actor),
             clock_offset(&self.database.clock),
+            new.profile.as_str(),
         );
         Ok(self.database.background.execute(&new.tenant, query).await? == 1)
     }

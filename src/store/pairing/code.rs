@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::protocol::id::TenantId;
+use crate::protocol::id::{ApproverId, TenantId};
 use crate::protocol::pairing::Nonce;
 use crate::store::PairingStore;
 use crate::store::database::clock_offset::clock_offset;
@@ -40,7 +40,7 @@ pub enum ResolveFact {
 }
 
 impl PairingStore {
-    /// Resolves a code by its hash.
+    /// Resolves a code by its hash. One that an approver has offered is for that approver alone.
     ///
     /// A principal at its limit is refused. In a tenant at its limit, so is any principal with a wrong guess in this window;
     /// one without is still accepted with a right code, so that guessers cannot keep others from pairing. That leaves each
@@ -49,6 +49,7 @@ impl PairingStore {
         &self,
         tenant: &TenantId,
         principal: &str,
+        approver: Option<&ApproverId>,
         code_hash: &[u8],
         limits: GuessLimits,
     ) -> Result<ResolveFact> {
@@ -59,6 +60,7 @@ impl PairingStore {
                 select s.nonce, s.enforcer_label, s.workspace_name, s.enforcer_key
                   from pairing_sessions s, clock c
                  where s.tenant_id = $2 and s.code_hash = $3 and s.completed_at is null and s.expires_at > c.at
+                   and s.enforcer_id is not null and (s.offered_by is null or s.offered_by = $8)
             ),
             guess as materialized (
                 select c.at, case when exists (select from found) then 0 else 1 end as wrong
@@ -121,6 +123,7 @@ impl PairingStore {
             seconds(WINDOW_SECONDS),
             i32::try_from(limits.per_principal).unwrap_or(i32::MAX),
             i32::try_from(limits.per_tenant).unwrap_or(i32::MAX),
+            approver.map(ApproverId::as_str),
         );
         let row = self.database.pool.fetch_one(tenant, query).await?;
         if row.refused {

@@ -1,5 +1,6 @@
 //! Pairings, their sessions and codes.
 
 pub mod code;
+pub mod offer;
 pub mod pairings;
 pub mod session;

@@ -20,8 +20,18 @@ pub struct PairingSession {
     pub resolved: bool,
     pub approver: Option<ApproverId>,
     pub approver_key: Option<String>,
+    /// The approver's answer in another dialect.
+    pub response: Option<String>,
     /// Hash of its pairing's token, while that is valid.
     pub token_hash: Option<Vec<u8>>,
+}
+
+/// The side that begins a session.
+#[derive(Debug, Clone, Copy)]
+pub enum SessionOwner<'a> {
+    Enforcer(&'a InitiatePairing),
+    /// Offers it to the enforcer that claims it first.
+    Approver(&'a ApproverId),
 }
 
 #[derive(Debug)]
@@ -32,6 +42,7 @@ pub struct CompleteRow<'a> {
     pub nonce: &'a Nonce,
     pub approver: &'a ApproverId,
     pub approver_key: Option<&'a str>,
+    pub response: Option<&'a str>,
     pub token_hash: &'a [u8],
 }
 
@@ -55,26 +66,31 @@ impl PairingStore {
         tenant: &TenantId,
         nonce: &Nonce,
         code_hash: &[u8],
-        initiate: &InitiatePairing,
+        owner: SessionOwner<'_>,
         lifetime: PgInterval,
     ) -> Result<Timestamp> {
+        let (initiate, offered_by) = match owner {
+            SessionOwner::Enforcer(initiate) => (Some(initiate), None),
+            SessionOwner::Approver(approver) => (None, Some(approver)),
+        };
         let query = sqlx::query!(
             r#"
             with begun as (
                 insert into pairing_sessions (tenant_id, nonce, operation_id, code_hash, enforcer_id, enforcer_label,
-                                              workspace_name, enforcer_key, created_at, expires_at)
+                                              workspace_name, enforcer_key, created_at, expires_at, offered_by)
                 select $1, $2, $3, $4,
                        $5, $6, $7,
-                       $8, c.at, c.at + $9::interval
+                       $8, c.at, c.at + $9::interval, $12
                   from (select clock_timestamp() + $10::interval as at) c
-                returning tenant_id, enforcer_id, created_at, expires_at
+                returning tenant_id, enforcer_id, offered_by, created_at, expires_at
             ),
             inserted_audit as (
                 insert into audit_events
                 select a.*
                   from begun b
                  cross join audit_event($11::text::json, b.tenant_id, b.created_at,
-                                        'pairing.initiated', b.enforcer_id) a
+                                        case when b.enforcer_id is null then 'pairing.offered' else 'pairing.initiated' end,
+                                        coalesce(b.enforcer_id, b.offered_by)) a
             )
             select b.expires_at as "expires_at!" from begun b
             "#,
@@ -82,13 +98,14 @@ impl PairingStore {
             nonce.as_str(),
             self.database.clock.operation_id().0,
             code_hash,
-            initiate.enforcer.as_str(),
-            initiate.label.as_deref(),
-            initiate.workspace.as_deref(),
-            initiate.public_key.as_deref(),
+            initiate.map(|initiate| initiate.enforcer.as_str()),
+            initiate.and_then(|initiate| initiate.label.as_deref()),
+            initiate.and_then(|initiate| initiate.workspace.as_deref()),
+            initiate.and_then(|initiate| initiate.public_key.as_deref()),
             lifetime,
             clock_offset(&self.database.clock),
             self.database.audit_origin(actor),
+            offered_by.map(ApproverId::as_str),
         )
         .map(|row| row.expires_at);
         Ok(self.database.pool.fetch_one(tenant, query).await?.into())
@@ -102,14 +119,14 @@ impl PairingStore {
         let query = sqlx::query_as!(
             PairingSession,
             r#"
-            select s.enforcer_id as "enforcer: EnforcerId", s.expires_at,
+            select s.enforcer_id as "enforcer!: EnforcerId", s.expires_at,
                    s.expires_at <= clock_timestamp() + $1::interval as "past!",
                    s.resolved_at is not null as "resolved!", s.approver_id as "approver?: ApproverId",
-                   s.approver_key as "approver_key?", p.token_hash as "token_hash?"
+                   s.approver_key as "approver_key?", s.response_json as "response?", p.token_hash as "token_hash?"
               from pairing_sessions s
               left join pairings p on p.tenant_id = s.tenant_id and p.enforcer_id = s.enforcer_id
                                   and p.approver_id = s.approver_id and p.nonce = s.nonce and p.revoked_at is null
-             where s.tenant_id = $2 and s.nonce = $3
+             where s.tenant_id = $2 and s.nonce = $3 and s.enforcer_id is not null
             "#,
             clock_offset(&self.database.clock),
             tenant.as_str(),
@@ -128,7 +145,7 @@ impl PairingStore {
                 select $1::text as tenant_id, $2::text as nonce,
                        $3::interval as clock_offset, $4::uuid as operation_id,
                        $5::text as approver_id, $6::text as approver_key,
-                       $7::bytea as token_hash, $8::text::json as origin
+                       $7::bytea as token_hash, $8::text::json as origin, $9::text as response_json
             ),
             locked_session as materialized (
                 select s.tenant_id, s.nonce, s.operation_id, s.enforcer_label, s.workspace_name, s.expires_at, s.completed_at
@@ -144,11 +161,12 @@ impl PairingStore {
             completed_session as (
                 update pairing_sessions s
                    set completed_at = j.at, operation_id = i.operation_id, approver_id = i.approver_id,
-                       approver_key = i.approver_key
+                       approver_key = i.approver_key, response_json = i.response_json
                   from judged_session j
                  cross join input i
                  where s.tenant_id = j.tenant_id and s.nonce = j.nonce
                    and s.completed_at is null and j.completed_at is null and j.expires_at > j.at
+                   and s.enforcer_id is not null and (s.offered_by is null or s.offered_by = i.approver_id)
                 returning s.tenant_id, s.nonce, s.enforcer_id, s.approver_id, s.enforcer_label, s.workspace_name,
                           s.enforcer_key, s.approver_key, i.token_hash, s.completed_at as at
             ),
@@ -206,6 +224,7 @@ impl PairingStore {
                 row.approver_key,
                 row.token_hash,
                 origin.as_str(),
+                row.response,
             )
         };
         let pool = &self.database.pool;

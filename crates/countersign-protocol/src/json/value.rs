@@ -73,6 +73,13 @@ impl<'a> JsonNode<'a> {
         }
     }
 
+    pub fn as_object_mut(&mut self) -> Option<&mut JsonObject<'a>> {
+        match &mut self.value {
+            JsonValue::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
     pub fn as_array(&self) -> Option<&[JsonNode<'a>]> {
         match &self.value {
             JsonValue::Array(items) => Some(items),
@@ -107,6 +114,17 @@ impl<'a> JsonObject<'a> {
 
     pub fn iter(&self) -> impl Iterator<Item = &JsonMember<'a>> {
         self.members.iter()
+    }
+
+    /// A member, to be read as something else. The source text of the object stays as it was.
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut JsonNode<'a>> {
+        let mut members = self.members.iter_mut();
+        Some(&mut members.find(|member| member.name == name)?.node)
+    }
+
+    /// Removes members. The source text of the object stays as it was.
+    pub fn retain(&mut self, keep: impl FnMut(&JsonMember<'a>) -> bool) {
+        self.members.retain(keep);
     }
 
     pub fn len(&self) -> usize {

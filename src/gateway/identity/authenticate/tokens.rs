@@ -19,7 +19,7 @@ use crate::gateway::identity::authenticate::tenants::TenantCache;
 use crate::gateway::identity::authenticate::token_quota::TokenQuota;
 use crate::gateway::identity::caller::{Caller, CallerIdentity};
 use crate::outbound::OutboundClient;
-use crate::protocol::credential::RoleName;
+use crate::protocol::credential::{CredentialProfile, RoleName};
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::token::{ClaimNames, TokenClaims, TokenError, looks_signed};
 use crate::short_lock::ShortLock;
@@ -141,6 +141,7 @@ impl TokenVerifier {
             expires_at: claims.expires_at,
             recheck,
             token: Some(Arc::new(claims.identity.clone())),
+            profile: CredentialProfile::Strict,
             from,
         };
         Caller::in_role(role, origin, claims.id.as_deref())
