@@ -104,8 +104,6 @@ class AdapterDriver(ABC):
     nestings: ClassVar[Sequence[str]] = ()
     # Entries that a caller can cancel while they wait.
     cancellable: ClassVar[Sequence[str]] = ("async",)
-    # Seconds after which a run has certainly asked.
-    run_timeout: ClassVar[float] = 1
     # Refusals ("13", or "10 hook") that the framework cannot have, with the reason.
     gaps: ClassVar[Mapping[str, str]] = {}
 

@@ -457,8 +457,17 @@ def test_15_a_cancelled_run_never_runs_its_tool(driver: AdapterDriver, variant: 
 @variants("15", "cancellable")
 def test_15_a_run_that_times_out_never_runs_its_tool(driver: AdapterDriver, variant: str) -> None:
     async def time_out(scene: Scene) -> RunReport:
+        async def run_with_timeout() -> None:
+            async with asyncio.timeout(None) as limit:
+                limits.append(limit)
+                await driver.run(scene, [pay(7)], variant)
+
+        limits: list[asyncio.Timeout] = []
+        running = asyncio.ensure_future(run_with_timeout())
+        await until(lambda: scene.approver.asked, ASK_TIMEOUT)
+        limits[0].reschedule(asyncio.get_running_loop().time() + 0.1)
         with pytest.raises(TimeoutError):
-            await asyncio.wait_for(driver.run(scene, [pay(7)], variant), driver.run_timeout)
+            await running
         scene.approver.asked[0].approve()
         await asyncio.sleep(0.4)
         return RunReport(error=Denied("the run timed out"))
