@@ -11,8 +11,9 @@ import inspect
 import json
 import sys
 import uuid
-from datetime import datetime, timedelta, timezone
-from typing import Any, Awaitable, Callable
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import airlock_gateway
 import httpx
@@ -89,7 +90,7 @@ class Stage:
         return next((item for item in items if item["requestId"] == request), None)
 
     def decide(self, request: str, decision: str, artifact_hash: str) -> None:
-        now = datetime.now(timezone.utc).isoformat()
+        now = datetime.now(UTC).isoformat()
         signature = base64.urlsafe_b64encode(bytes(64)).rstrip(b"=").decode()
         body = {
             "artifactHash": artifact_hash,
@@ -126,7 +127,7 @@ def submission(**more: Any) -> ArtifactSubmitRequest:
 
 
 def in_an_hour() -> datetime:
-    return datetime.now(timezone.utc) + timedelta(hours=1)
+    return datetime.now(UTC) + timedelta(hours=1)
 
 
 async def simple_calls(stage: Stage, way: str) -> None:
@@ -136,21 +137,33 @@ async def simple_calls(stage: Stage, way: str) -> None:
         await stage.attempt(f"echo ({way})", client.echo(), echoed)
         allowed = lambda status: status == "Allowed"
         await stage.attempt(f"check_consent ({way})", client.check_consent(), allowed)
-        heartbeat = PresenceHeartbeatRequest(enforcer_id=ENFORCER, workspace_name="w", enforcer_label="l")
+        heartbeat = PresenceHeartbeatRequest(
+            enforcer_id=ENFORCER, workspace_name="w", enforcer_label="l"
+        )
         await stage.attempt(f"send_heartbeat ({way})", client.send_heartbeat(heartbeat))
         policies = client.get_effective_dnd_policies(enforcer_id=ENFORCER, workspace_id="w")
-        await stage.attempt(f"get_effective_dnd_policies ({way})", policies, lambda found: found.body == [])
+        await stage.attempt(
+            f"get_effective_dnd_policies ({way})", policies, lambda found: found.body == []
+        )
 
 
 async def pairing(stage: Stage, way: str) -> str:
     """An enforcer begins, an approver completes; the routing token."""
     async with stage.client(way) as client:
         request = PairingInitiateRequest(
-            device_id="device-1", enforcer_id=ENFORCER, gateway_url=stage.url,
-            x25519_public_key="a-key", enforcer_label="The bot", workspace_name="w",
+            device_id="device-1",
+            enforcer_id=ENFORCER,
+            gateway_url=stage.url,
+            x25519_public_key="a-key",
+            enforcer_label="The bot",
+            workspace_name="w",
         )
-        named = lambda begun: begun.pairing_nonce and begun.pairing_code and begun.device_id == "device-1"
-        begun = await stage.attempt(f"initiate_pairing ({way})", client.initiate_pairing(request), named)
+        named = lambda begun: (
+            begun.pairing_nonce and begun.pairing_code and begun.device_id == "device-1"
+        )
+        begun = await stage.attempt(
+            f"initiate_pairing ({way})", client.initiate_pairing(request), named
+        )
         if begun is None:
             return ""
         nonce = begun.pairing_nonce
@@ -172,6 +185,7 @@ async def exchanges(stage: Stage, way: str, token: str) -> None:
     """Requests from their submission to their end."""
     metadata = {"routingToken": token} if token else {"approverId": APPROVER}
     async with stage.client(way) as client:
+
         async def submit(name: str, **more: Any) -> str | None:
             sent = client.submit_artifact(submission(metadata=metadata, **more))
             return await stage.attempt(f"submit_artifact ({way}, {name})", sent, stage.item)
@@ -184,13 +198,17 @@ async def exchanges(stage: Stage, way: str, token: str) -> None:
             status = client.get_exchange_status(request)
             await stage.attempt(f"get_exchange_status ({way}, pending)", status, pending)
             waited = client.wait_for_decision(request, 1)
-            await stage.attempt(f"wait_for_decision ({way}, timeout)", waited, lambda found: found is None)
+            await stage.attempt(
+                f"wait_for_decision ({way}, timeout)", waited, lambda found: found is None
+            )
             stage.decide(request, decision, HASH)
             told = lambda found: found.msg_id and found.body.is_approved == (decision == "approve")
             waited = client.wait_for_decision(request, 5)
             decided = await stage.attempt(f"wait_for_decision ({way}, {decision})", waited, told)
             if IS_NEWER and decided:
-                await stage.attempt(f"submit_ack ({way})", client.submit_ack(decided.msg_id, request))
+                await stage.attempt(
+                    f"submit_ack ({way})", client.submit_ack(decided.msg_id, request)
+                )
                 delivered = lambda status: status.body.state == "delivered"
                 status = client.get_exchange_status(request)
                 await stage.attempt(f"get_exchange_status ({way}, delivered)", status, delivered)
@@ -205,7 +223,7 @@ async def exchanges(stage: Stage, way: str, token: str) -> None:
             await stage.attempt(f"withdraw_exchange ({way})", client.withdraw_exchange(request))
         unsealed = Payload(alg="AES-256-GCM", data="c2VhbGVk")
         await submit("no nonce", ciphertext=unsealed, expires_at=in_an_hour())
-        over = datetime.now(timezone.utc) - timedelta(minutes=5)
+        over = datetime.now(UTC) - timedelta(minutes=5)
         late = client.submit_artifact(submission(metadata=metadata, expires_at=over))
         expired = lambda error: error.is_expired
         await stage.attempt(f"submit_artifact ({way}, expired)", late, error=expired)
@@ -217,12 +235,16 @@ async def exchanges(stage: Stage, way: str, token: str) -> None:
 async def ended_pairing(stage: Stage, token: str) -> None:
     """A revoked pairing, and one that there never was."""
     async with stage.client("token") as client:
-        alone = client.submit_artifact(submission(metadata={"routingToken": "unknown"}, expires_at=in_an_hour()))
+        alone = client.submit_artifact(
+            submission(metadata={"routingToken": "unknown"}, expires_at=in_an_hour())
+        )
         nobody = lambda error: error.error_code == "no_approver"
         await stage.attempt("submit_artifact (unknown routing token)", alone, error=nobody)
         revoked = lambda answer: answer.status == "revoked"
         await stage.attempt("revoke_pairing", client.revoke_pairing(token), revoked)
-        sent = client.submit_artifact(submission(metadata={"routingToken": token}, expires_at=in_an_hour()))
+        sent = client.submit_artifact(
+            submission(metadata={"routingToken": token}, expires_at=in_an_hour())
+        )
         ended = lambda error: error.is_pairing_revoked
         await stage.attempt("submit_artifact (revoked pairing)", sent, error=ended)
         # Without metadata it goes to every paired approver, and there is none.
@@ -235,10 +257,16 @@ async def claimed_pairing(stage: Stage) -> None:
     from airlock_gateway.models import PairingClaimRequest
 
     offer = stage.ask(stage.approver, "POST", "/v1/pairing/pre-generate").json()
+
     def claim(code: str) -> Any:
         return PairingClaimRequest(
-            pairing_code=code, device_id="device-1", enforcer_id=ENFORCER, enforcer_label="The bot",
-            workspace_name="w", gateway_url=stage.url, x25519_public_key="a-key",
+            pairing_code=code,
+            device_id="device-1",
+            enforcer_id=ENFORCER,
+            enforcer_label="The bot",
+            workspace_name="w",
+            gateway_url=stage.url,
+            x25519_public_key="a-key",
         )
 
     async with stage.client("pat") as client:
@@ -246,9 +274,13 @@ async def claimed_pairing(stage: Stage) -> None:
         named = lambda claimed: claimed.pairing_nonce == offer.get("pairingNonce")
         claimed = await stage.attempt("claim_pairing", client.claim_pairing(claim(code)), named)
         conflict = lambda error: error.is_conflict
-        await stage.attempt("claim_pairing (twice)", client.claim_pairing(claim(code)), error=conflict)
+        await stage.attempt(
+            "claim_pairing (twice)", client.claim_pairing(claim(code)), error=conflict
+        )
         wrong = lambda error: error.status_code == 404 and error.error_code == "not_found"
-        await stage.attempt("claim_pairing (wrong)", client.claim_pairing(claim("0000-0000")), error=wrong)
+        await stage.attempt(
+            "claim_pairing (wrong)", client.claim_pairing(claim("0000-0000")), error=wrong
+        )
         if claimed:
             stage.complete(claimed.pairing_nonce, {})
             done = lambda status: status.state == "Completed" and status.routing_token
@@ -264,13 +296,17 @@ async def encrypted(stage: Stage, token: str) -> None:
     ours, hers = crypto.generate_x25519_keypair(), crypto.generate_x25519_keypair()
     key = crypto.derive_shared_key(ours.private_key, hers.public_key)
     request = EncryptedArtifactRequest(
-        enforcer_id=ENFORCER, plaintext_payload='{"b": 1, "a": "ls"}', encryption_key_base64url=key,
+        enforcer_id=ENFORCER,
+        plaintext_payload='{"b": 1, "a": "ls"}',
+        encryption_key_base64url=key,
         metadata={"routingToken": token} if token else {"approverId": APPROVER},
     )
 
     def opened(name: str) -> bool:
         sealed = (stage.item(name) or {})["body"]["ciphertext"]
-        payload = crypto.EncryptedPayload(sealed["alg"], sealed["data"], sealed["nonce"], sealed["tag"])
+        payload = crypto.EncryptedPayload(
+            sealed["alg"], sealed["data"], sealed["nonce"], sealed["tag"]
+        )
         her_key = crypto.derive_shared_key(hers.private_key, ours.public_key)
         return crypto.aes_gcm_decrypt(her_key, payload) == '{"a":"ls","b":1}'
 
@@ -287,7 +323,9 @@ async def bad_credentials(stage: Stage) -> None:
         await stage.attempt("check_consent (bad parts)", client.check_consent(), error=refused)
     if IS_NEWER:
         async with AirlockGatewayClient(stage.url, token=stage.key, pat="nonsense") as client:
-            await stage.attempt("check_consent (bad pat, good token)", client.check_consent(), error=refused)
+            await stage.attempt(
+                "check_consent (bad pat, good token)", client.check_consent(), error=refused
+            )
 
 
 async def main() -> int:
