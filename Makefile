@@ -65,6 +65,11 @@ test-sdk: postgres ## Check the client libraries and run all of their tests, aga
 	scripts/sdk-typescript all
 	scripts/sdk-cross
 
+.PHONY: test-sdk-newest
+test-sdk-newest: ## Test the adapters of the client libraries with the newest published agent frameworks.
+	scripts/sdk-python newest
+	scripts/sdk-typescript newest
+
 .PHONY: sdk-packages
 sdk-packages: ## Build the packages of the client libraries: target/sdk-packages.
 	scripts/sdk-python package

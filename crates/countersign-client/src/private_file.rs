@@ -97,6 +97,12 @@ impl PrivateFile {
         if let Some(directory) = self.path.parent() {
             let mut builder = DirBuilder::new();
             builder.recursive(true).mode(0o700).create(directory)?;
+            // Another user could remove what must be remembered.
+            let metadata = fs::metadata(directory)?;
+            let is_own = metadata.uid() == nix::unistd::geteuid().as_raw();
+            if !is_own || metadata.mode() & 0o022 != 0 {
+                return Err(io::Error::other("others can write in its directory"));
+            }
         }
         // Several may try at once, each with a part of its own.
         let part = self

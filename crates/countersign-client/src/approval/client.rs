@@ -55,12 +55,20 @@ impl ApprovalClient {
         options: &AskOptions,
     ) -> Result<AcceptedApproval, ApprovalDenial> {
         let mut enforcer = self.enforcer.another();
-        let request = subject.into().request(options);
+        let request = subject.into().request(options)?;
         let mut pending = enforcer.prepare(request).await?;
         let withdrawal = pending.withdrawal_if_dropped();
         let decision = pending.decision(|| ()).await;
-        withdrawal.disarm();
-        decision
+        // Nobody should decide a request whose caller has given up.
+        if !matches!(
+            decision,
+            Err(ApprovalDenial::Unavailable(_) | ApprovalDenial::Refused(_))
+        ) {
+            withdrawal.disarm();
+        }
+        let accepted = decision?;
+        pending.still_counts(&accepted)?;
+        Ok(accepted)
     }
 
     /// Runs `action` with the arguments of exactly this call, if a person approves it.
@@ -84,7 +92,7 @@ impl ApprovalClient {
     ) -> Result<PendingApproval, ApprovalDenial> {
         let (mut enforcer, subject) = (self.enforcer.another(), subject.into());
         let is_same = |artifact: &_| subject.is_in(artifact) && options.fit(artifact);
-        let submitted = enforcer.submit(subject.request(options), key, is_same);
+        let submitted = enforcer.submit(subject.request(options)?, key, is_same);
         let request = submitted.await?;
         Ok(PendingApproval::new(enforcer, Arc::new(request)))
     }

@@ -43,19 +43,24 @@ impl PendingApproval {
         self.request.to_json()
     }
 
-    /// Waits for up to `wait`, and at least for one look at the gateway, about a second.
-    pub async fn outcome(&self, wait: Duration) -> RequestOutcome {
+    /// Waits for up to `wait`, and at least for one look at the gateway, about a second. An error
+    /// means that it cannot be found out now: look again later.
+    pub async fn outcome(&self, wait: Duration) -> Result<RequestOutcome> {
         let mut enforcer = self.enforcer.another();
         let outcome = enforcer.resume(&self.request).outcome(wait).await;
         match outcome {
-            Ok(None) => RequestOutcome::StillWaiting,
-            Err(denial) => RequestOutcome::Denied(denial),
-            Ok(Some((message, accepted))) => RequestOutcome::Approved(Box::new(UnusedApproval {
-                enforcer,
-                request: Arc::clone(&self.request),
-                message,
-                accepted,
-            })),
+            Ok(None) => Ok(RequestOutcome::StillWaiting),
+            Err(ApprovalDenial::Unavailable(error) | ApprovalDenial::Refused(error)) => Err(error),
+            Err(denial) => Ok(RequestOutcome::Denied(denial)),
+            Ok(Some((message, accepted))) => {
+                let request = Arc::clone(&self.request);
+                Ok(RequestOutcome::Approved(Box::new(UnusedApproval {
+                    enforcer,
+                    request,
+                    message,
+                    accepted,
+                })))
+            }
         }
     }
 
@@ -80,8 +85,9 @@ impl UnusedApproval {
         action: impl AsyncFnOnce(&AcceptedApproval) -> T,
     ) -> Result<T, ApprovalDenial> {
         let mut enforcer = self.enforcer.another();
-        let is_same = subject.into().is_in(&self.request.artifact);
+        let subject = subject.into();
         let mut pending = enforcer.resume(&self.request);
+        let is_same = |artifact: &_| subject.is_in(artifact);
         let accepted = pending.take(&self.message, is_same).await?;
         Ok(action(&accepted).await)
     }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
-use crate::enforcer::ApprovalRequest;
+use crate::enforcer::{ApprovalRequest, MAX_TIMEOUT};
+use crate::error::{ClientError, Result};
 use crate::wire;
 use countersign_e2e::PlainArtifact;
 use countersign_protocol::canonical::{canonical, canonical_without};
@@ -131,7 +132,10 @@ impl ReviewSubject {
         }
     }
 
-    pub(super) fn request(&self, options: &AskOptions) -> ApprovalRequest {
+    pub(super) fn request(&self, options: &AskOptions) -> Result<ApprovalRequest> {
+        if options.timeout > MAX_TIMEOUT {
+            return Err(ClientError::Choice("a timeout has at most 30 days"));
+        }
         let mut members = Map::new();
         if !options.metadata.is_empty() {
             let metadata = Value::Object(options.metadata.clone());
@@ -140,7 +144,7 @@ impl ReviewSubject {
         if let Some(offered) = options.offered() {
             members.insert("extensions".to_owned(), json!({ ACTIONS: offered }));
         }
-        ApprovalRequest {
+        Ok(ApprovalRequest {
             artifact_type: self.artifact_type().to_owned(),
             repository: options.repository.clone().unwrap_or_else(this_place),
             payload: self.payload(),
@@ -148,7 +152,7 @@ impl ReviewSubject {
             approver: options.approver.clone(),
             timeout: options.timeout,
             submit_timeout: options.timeout,
-        }
+        })
     }
 
     /// Whether the artifact is about exactly this, in any spelling of the same values. The order in

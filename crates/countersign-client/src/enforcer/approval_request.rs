@@ -11,6 +11,9 @@ use crate::visible::visible;
 use countersign_e2e::{self as e2e, PlainArtifact, VerifiedApproval, VerifiedRejection};
 use countersign_protocol::timestamp::Timestamp;
 
+/// Of a request that a library makes. Approvals that were used are remembered a day longer.
+pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(30 * 24 * 3600);
+
 /// The subject of a decision, and its deadlines.
 #[derive(Debug, Clone)]
 pub struct ApprovalRequest {

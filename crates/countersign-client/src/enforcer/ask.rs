@@ -91,10 +91,18 @@ impl Enforcer {
     /// The pause that keeps this request from being asked. If that cannot be found out, asking a
     /// person does no harm.
     async fn pause_of(&mut self, request: &ApprovalRequest, until: Instant) -> Option<AgentPause> {
+        let session = request.members.get("sessionId").and_then(Value::as_str);
+        self.current_pause(session.and_then(SessionId::parse), until)
+            .await
+    }
+
+    pub(super) async fn current_pause(
+        &mut self,
+        session: Option<SessionId>,
+        until: Instant,
+    ) -> Option<AgentPause> {
         let deadline = until.min(Instant::now() + ORDERS_TIMEOUT);
         let _away = self.read_orders(deadline).await;
-        let session = request.members.get("sessionId").and_then(Value::as_str);
-        let session = session.and_then(SessionId::parse);
         self.pause(session.as_ref()).ok().flatten()
     }
 

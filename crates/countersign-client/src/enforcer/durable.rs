@@ -8,19 +8,23 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::approval_request::{AcceptedApproval, ApprovalDenial, ApprovalRequest};
+use super::approval_request::{AcceptedApproval, ApprovalDenial, ApprovalRequest, MAX_TIMEOUT};
 use super::pending_request::{DecisionMessage, PendingRequest, RequestSubmission};
 use super::role::Enforcer;
 use super::stored_request::StoredRequest;
-use super::use_journal::{REQUESTS, keep_text};
+use super::use_journal::keep_text;
 use crate::error::{ClientError, Result};
 use crate::private_file::PrivateFile;
+use crate::profile::REQUESTS;
 use crate::wire;
 use countersign_e2e::{
     self as e2e, DeviceId, OutcomeEffect, OwnRequest, PlainArtifact, VerifiedDecision,
 };
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::ApproverId;
+
+/// Of reading a list of devices while a decision is judged or used.
+const JUDGE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// A submission as it is kept under its key before it is sent.
 #[derive(Serialize, Deserialize)]
@@ -41,7 +45,8 @@ impl Enforcer {
     pub(crate) fn resume(&mut self, stored: &StoredRequest) -> PendingRequest<'_> {
         let artifact = stored.artifact.clone();
         let left = artifact.expires_at().inner() - self.access.now().inner();
-        let until = Instant::now() + Duration::try_from(left).unwrap_or_default();
+        let left = Duration::try_from(left).unwrap_or_default();
+        let until = Instant::now() + left.min(MAX_TIMEOUT);
         PendingRequest {
             own: OwnRequest::of(&artifact, self.id.clone()),
             asked: (artifact.named_approvers().map(ApproverId::to_string)).collect(),
@@ -156,16 +161,26 @@ impl Enforcer {
 }
 
 impl PendingRequest<'_> {
-    /// The approval, if there is one within `wait`. A denial is final before the approver is told:
-    /// no other decision can be used later.
+    /// The approval, if there is one within `wait`. A denial is final before anybody is told: no
+    /// decision can be used later, whatever the gateway shows then.
     pub(crate) async fn outcome(
         &mut self,
         wait: Duration,
     ) -> Result<Option<(DecisionMessage, AcceptedApproval)>, ApprovalDenial> {
-        let Some(answer) = self.wait(Some(Instant::now() + wait)).await? else {
+        let pause = Instant::now() + wait.min(MAX_TIMEOUT);
+        let Some(answer) = self.wait(Some(pause)).await? else {
             return Ok(None);
         };
-        let (message, judged) = self.judge(&answer).await?;
+        let deadline = self.until.min(Instant::now() + JUDGE_TIMEOUT);
+        let (message, judged) = match self.judge(&answer, deadline).await {
+            Ok(judged) => judged,
+            Err(denial) => {
+                if matches!(denial, ApprovalDenial::Ended(_)) {
+                    self.enforcer.take_once(self.request_id())?;
+                }
+                return Err(denial);
+            }
+        };
         match judged {
             Ok(approved) => {
                 let accepted = self.accepted(&message, approved);
@@ -185,11 +200,14 @@ impl PendingRequest<'_> {
     pub(crate) async fn take(
         &mut self,
         message: &DecisionMessage,
-        is_same: bool,
+        is_same: impl FnOnce(&PlainArtifact) -> bool,
     ) -> Result<AcceptedApproval, ApprovalDenial> {
-        if !is_same {
+        if !is_same(&self.artifact) {
             let change = "the call is not the one that was approved".to_owned();
             return Err(ApprovalDenial::Changed(change));
+        }
+        if let Some(pause) = self.enforcer.current_pause(None, self.until).await {
+            return Err(ApprovalDenial::Paused(pause));
         }
         // A device that was revoked since does not count any more.
         self.check_again(message).await?;
@@ -208,7 +226,8 @@ impl PendingRequest<'_> {
             return Err(ApprovalDenial::TimedOut);
         }
         let node = wire::parse(message.body.as_bytes())?;
-        match self.accept_current(&node).await? {
+        let deadline = self.until.min(Instant::now() + JUDGE_TIMEOUT);
+        match self.accept_current(&node, deadline).await? {
             Ok((VerifiedDecision::Approved(approval), accepted_at)) => {
                 Ok(self.accepted(message, (approval, accepted_at)))
             }

@@ -26,5 +26,6 @@ pub use self::pending_request::PendingRequest;
 pub use self::prompts::TakenPrompt;
 pub use self::role::Enforcer;
 
+pub(crate) use self::approval_request::MAX_TIMEOUT;
 pub(crate) use self::pending_request::DecisionMessage;
 pub(crate) use self::stored_request::StoredRequest;

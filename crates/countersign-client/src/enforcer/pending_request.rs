@@ -121,7 +121,7 @@ impl PendingRequest<'_> {
                 break answer;
             }
         };
-        let (message, judged) = Box::pin(self.judge(&answer)).await?;
+        let (message, judged) = Box::pin(self.judge(&answer, self.until)).await?;
         let judged = match judged {
             Ok(approved) => match still_holds().await {
                 Ok(()) => Ok(approved),
@@ -243,10 +243,11 @@ impl PendingRequest<'_> {
         Ok(ended.then_some(answer))
     }
 
-    /// The outer error means that there is no decision, or that it could not be judged.
+    /// The outer error means that there is no decision, or that it could not be judged by then.
     pub(super) async fn judge(
         &mut self,
         answer: &GatewayAnswer,
+        deadline: Instant,
     ) -> Result<(DecisionMessage, Result<TimedApproval, SignedDenial>), ApprovalDenial> {
         if let Some(state) = answer.headers.get("exchange-state") {
             let state = String::from_utf8_lossy(state.as_bytes()).into_owned();
@@ -257,7 +258,7 @@ impl PendingRequest<'_> {
         if message.msg_type != "decision.deliver" {
             return Err(ClientError::answer("a decision").into());
         }
-        let judged = match self.accept_current(message.body).await? {
+        let judged = match self.accept_current(message.body, deadline).await? {
             Ok((VerifiedDecision::Approved(approval), accepted_at)) => Ok((approval, accepted_at)),
             Ok((VerifiedDecision::Rejected(rejection), _)) => Err((
                 ApprovalDenial::Rejected(Box::new(rejection)),
@@ -278,10 +279,11 @@ impl PendingRequest<'_> {
     pub(super) async fn accept_current(
         &mut self,
         decision: &JsonNode<'_>,
+        deadline: Instant,
     ) -> Result<Result<(VerifiedDecision, Timestamp), e2e::Error>, ApprovalDenial> {
         let mut refused = None;
         for is_reread in [false, true] {
-            let devices = self.enforcer.devices_of(&self.asked, is_reread, self.until);
+            let devices = (self.enforcer).devices_of(&self.asked, is_reread, deadline);
             self.devices = devices.await?;
             let accepted_at = self.enforcer.access.now();
             match self.accept(decision, accepted_at) {
@@ -301,6 +303,16 @@ impl PendingRequest<'_> {
     ) -> Result<VerifiedDecision, e2e::Error> {
         let devices: Vec<_> = self.devices.iter().collect();
         e2e::accept(decision, &self.own, &self.enforcer.keys, &devices, now)
+    }
+
+    /// Whether an approval still counts, after the time that was spent on its acknowledgement.
+    pub(crate) fn still_counts(&self, accepted: &AcceptedApproval) -> Result<(), ApprovalDenial> {
+        if self.time_left().is_zero() {
+            return Err(ApprovalDenial::TimedOut);
+        }
+        let node = wire::parse(accepted.decision.as_bytes())?;
+        let judged = self.accept(&node, self.enforcer.access.now());
+        judged.map(drop).map_err(ApprovalDenial::Untrusted)
     }
 
     /// The decision as a file that anyone can verify offline.

@@ -9,11 +9,9 @@ use time::{Duration, OffsetDateTime};
 use super::role::Enforcer;
 use crate::error::{ClientError, Result};
 use crate::private_file::PrivateFile;
+use crate::profile::{REQUESTS, USED};
 use countersign_protocol::id::RequestId;
 
-const USED: &str = "used";
-/// Submissions by their keys.
-pub(super) const REQUESTS: &str = "requests";
 /// No request lasts longer than 30 days.
 const USE_LIFETIME: Duration = Duration::days(31);
 

@@ -19,14 +19,19 @@ const HEAD: &str =
 pub(super) const LEARNED: &str = "trust.json";
 
 /// Files that an enforcer keeps beside its profile.
-const BESIDE_ENFORCER: [&str; 6] = [
+const BESIDE_ENFORCER: [&str; 7] = [
     "approved.json",
     "grants.json",
     "grants.log",
     "grants.log.old",
+    "orders.json",
     "prompts.json",
     LEARNED,
 ];
+
+/// Folders beside it: approvals that were used, and requests by their keys.
+pub(crate) const USED: &str = "used";
+pub(crate) const REQUESTS: &str = "requests";
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -146,6 +151,12 @@ impl ProfileFile {
         if (profile.enforcer.as_ref()).is_some_and(|it| tenants.contains(&it.gateway.tenant)) {
             for extension in BESIDE_ENFORCER {
                 self.beside(extension).remove().map_err(io)?;
+            }
+            for folder in [USED, REQUESTS] {
+                match fs::remove_dir_all(self.beside(folder).path()) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
+                    _ => {}
+                }
             }
             profile.enforcer = None;
         }
