@@ -5,6 +5,7 @@ mod approver;
 mod calls;
 mod channel;
 mod devices;
+mod durable;
 mod enforcer;
 pub mod grants;
 mod hostile;

@@ -1,5 +1,4 @@
-//! Agents written in Rust: ask and wait, run a call only if it was approved, submit now and resume
-//! in another process.
+//! Agents written in Rust: ask and wait, run a call only if it was approved.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -16,7 +15,7 @@ use serde_json::{Value, json};
 use super::people::{ClientScene, PATIENCE, because, choice, pair};
 use crate::support::until;
 
-fn transfer(amount: u64) -> ToolCall {
+pub fn transfer(amount: u64) -> ToolCall {
     ToolCall::new(
         "transfer",
         [("amount", json!(amount)), ("iban", json!("DE02"))],
@@ -24,14 +23,14 @@ fn transfer(amount: u64) -> ToolCall {
 }
 
 /// An agent whose enforcer is paired with Alice.
-struct AgentScene {
-    world: ClientScene,
-    client: ApprovalClient,
-    alice: Approver,
+pub struct AgentScene {
+    pub world: ClientScene,
+    pub client: ApprovalClient,
+    pub alice: Approver,
 }
 
 impl AgentScene {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let world = ClientScene::start().await;
         let mut enforcer = world.enforcer("bot").await;
         let mut alice = world.approver("alice", "laptop").await;
@@ -45,7 +44,7 @@ impl AgentScene {
     }
 
     /// The library in another process: it shares nothing but the files.
-    fn process(world: &ClientScene) -> ApprovalClient {
+    pub fn process(world: &ClientScene) -> ApprovalClient {
         ApprovalClient::open(&world.file("bot"), &world.cluster.clock).unwrap()
     }
 
@@ -62,7 +61,7 @@ impl AgentScene {
     }
 
     /// Decides each of so many requests once it is there.
-    async fn decide(&self, count: usize, verdict: Verdict) {
+    pub async fn decide(&self, count: usize, verdict: Verdict) {
         for _ in 0..count {
             let item = self.next_item().await;
             self.alice
@@ -72,28 +71,34 @@ impl AgentScene {
         }
     }
 
-    async fn submitted(&self, call: ToolCall) -> PendingApproval {
+    pub async fn submitted(&self, call: ToolCall) -> PendingApproval {
         let options = AskOptions::default();
         self.client.submit(call, &options, None).await.unwrap()
     }
 
-    async fn approved(&self, pending: &PendingApproval) -> Box<UnusedApproval> {
+    pub async fn approved(&self, pending: &PendingApproval) -> Box<UnusedApproval> {
         self.decide(1, Verdict::Approve).await;
-        match pending.outcome(PATIENCE).await {
+        match pending.outcome(PATIENCE).await.unwrap() {
             RequestOutcome::Approved(approved) => approved,
             RequestOutcome::Denied(denial) => panic!("{denial}"),
             RequestOutcome::StillWaiting => panic!("it was decided"),
         }
     }
 
+    /// Whether no approval of the request can be used any more.
+    pub fn is_taken(&self, pending: &PendingApproval) -> bool {
+        let used = self.world.file("bot").path().with_extension("used");
+        used.join(pending.request_id().as_str()).exists()
+    }
+
     /// The state of a request at the gateway.
-    async fn state(&self, request: &str) -> String {
+    pub async fn state(&self, request: &str) -> String {
         let state = format!("select state::text from exchanges where request_id = '{request}'");
         self.world.cluster.database.text(&state).await
     }
 }
 
-fn denial<T>(result: Result<T, ApprovalDenial>) -> ApprovalDenial {
+pub fn denial<T>(result: Result<T, ApprovalDenial>) -> ApprovalDenial {
     result.err().expect("it is denied")
 }
 
@@ -191,155 +196,4 @@ async fn other_content_is_asked_about_with_choices() {
     let (accepted, ()) = tokio::join!(scene.client.ask(content, &options), deciding);
     let hints = accepted.unwrap().approval.hints;
     assert_eq!(hints.action_id.as_deref(), Some("staging"));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_request_is_resumed_in_another_process_and_used_once() {
-    let scene = AgentScene::start().await;
-    let pending = scene.submitted(transfer(500)).await;
-    assert!(matches!(
-        pending.outcome(Duration::ZERO).await,
-        RequestOutcome::StillWaiting
-    ));
-    let text = pending.to_json().unwrap();
-    drop(pending);
-    let other = AgentScene::process(&scene.world);
-    let pending = other.pending(&text).unwrap();
-    let approved = scene.approved(&pending).await;
-    // A call that was changed does not run, and does not use the approval up.
-    let changed = approved.use_once(transfer(501), async |_| panic!("it ran"));
-    assert!(matches!(denial(changed.await), ApprovalDenial::Changed(_)));
-    let other_tool = ToolCall::new("refund", [("amount", json!(500)), ("iban", json!("DE02"))]);
-    let changed = approved.use_once(other_tool, async |_| panic!("it ran"));
-    assert!(matches!(denial(changed.await), ApprovalDenial::Changed(_)));
-    let ran = approved.use_once(transfer(500), async |_| "sent").await;
-    assert_eq!(ran.unwrap(), "sent");
-    // Neither here nor in a process that resumes it again.
-    let again = approved.use_once(transfer(500), async |_| panic!("it ran"));
-    assert!(matches!(denial(again.await), ApprovalDenial::AlreadyUsed));
-    let third = AgentScene::process(&scene.world).pending(&text).unwrap();
-    match third.outcome(Duration::ZERO).await {
-        RequestOutcome::Approved(approved) => {
-            let again = approved.use_once(transfer(500), async |_| panic!("it ran"));
-            assert!(matches!(denial(again.await), ApprovalDenial::AlreadyUsed));
-        }
-        RequestOutcome::Denied(_) => {}
-        RequestOutcome::StillWaiting => panic!("it was decided"),
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn two_processes_that_use_an_approval_at_once_run_it_once() {
-    let scene = AgentScene::start().await;
-    let pending = scene.submitted(transfer(7)).await;
-    let approved = scene.approved(&pending).await;
-    let runs = AtomicUsize::new(0);
-    let uses = (0..8).map(|_| async {
-        let run = async |_: &_| runs.fetch_add(1, Ordering::Relaxed);
-        approved.use_once(transfer(7), run).await.is_ok()
-    });
-    let uses = futures_util::future::join_all(uses).await;
-    assert_eq!(uses.iter().filter(|ran| **ran).count(), 1);
-    assert_eq!(runs.load(Ordering::Relaxed), 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_rejection_is_final_even_if_the_gateway_shows_another_decision_later() {
-    let scene = AgentScene::start().await;
-    let pending = scene.submitted(transfer(7)).await;
-    scene.decide(1, Verdict::Reject).await;
-    let RequestOutcome::Denied(ApprovalDenial::Rejected(_)) = pending.outcome(PATIENCE).await
-    else {
-        panic!("it was rejected");
-    };
-    let used = scene.world.file("bot").path().with_extension("used");
-    assert!(used.join(pending.request_id().as_str()).exists());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_withdrawn_request_cannot_be_used() {
-    let scene = AgentScene::start().await;
-    let pending = scene.submitted(transfer(7)).await;
-    let approved = scene.approved(&pending).await;
-    pending.withdraw("no longer needed").await.unwrap();
-    let late = approved.use_once(transfer(7), async |_| panic!("it ran"));
-    assert!(matches!(denial(late.await), ApprovalDenial::AlreadyUsed));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_stored_request_that_was_edited_or_is_anothers_is_refused() {
-    let scene = AgentScene::start().await;
-    let pending = scene.submitted(transfer(500)).await;
-    let text = pending.to_json().unwrap();
-    let edited = |edit: &dyn Fn(&mut Value)| {
-        let mut value: Value = serde_json::from_str(&text).unwrap();
-        edit(&mut value);
-        value.to_string()
-    };
-    let more = edited(&|value| {
-        let artifact = value["artifact"].as_str().unwrap();
-        value["artifact"] = artifact.replace("500", "999").into();
-    });
-    let key = edited(&|value| value["outcomeKey"] = "A".repeat(43).into());
-    let enforcer = edited(&|value| value["enforcerId"] = "other-bot".into());
-    let unknown = edited(&|value| value["more"] = json!(1));
-    let version = edited(&|value| value["v"] = json!(2));
-    for text in [more, key, enforcer, unknown, version, "{".to_owned()] {
-        let refused = denial(scene.client.pending(&text));
-        assert!(matches!(refused, ApprovalDenial::Changed(_)), "{refused}");
-    }
-    scene.client.pending(&text).unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_key_makes_a_repeated_submission_the_same_request() {
-    let scene = AgentScene::start().await;
-    let (options, key) = (AskOptions::default(), Some("run 1/call 7"));
-    let first = scene.client.submit(transfer(7), &options, key).await;
-    let first = first.unwrap();
-    let other = AgentScene::process(&scene.world);
-    let second = other.submit(transfer(7), &options, key).await.unwrap();
-    assert_eq!(first.request_id(), second.request_id());
-    let count = scene
-        .world
-        .cluster
-        .database
-        .text("select count(*)::text from exchanges")
-        .await;
-    assert_eq!(count, "1");
-    // Another call, another approver, other choices: not under this key.
-    let reused = other.submit(transfer(8), &options, key).await;
-    assert!(matches!(denial(reused), ApprovalDenial::KeyReused));
-    let elsewhere = AskOptions {
-        repository: Some("repo:acme/other".to_owned()),
-        ..AskOptions::default()
-    };
-    let reused = other.submit(transfer(7), &elsewhere, key).await;
-    assert!(matches!(denial(reused), ApprovalDenial::KeyReused));
-    let other_key = other.submit(transfer(7), &options, Some("run 2")).await;
-    assert_ne!(other_key.unwrap().request_id(), first.request_id());
-    // At once, from several processes.
-    let at_once = (0..6).map(|_| other.submit(transfer(9), &options, Some("run 3")));
-    let at_once = futures_util::future::join_all(at_once).await;
-    let mut ids: Vec<_> = (at_once.iter())
-        .map(|pending| pending.as_ref().ok().unwrap().request_id())
-        .collect();
-    ids.dedup();
-    assert_eq!(ids.len(), 1);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn an_approval_is_used_before_its_end_or_never() {
-    let scene = AgentScene::start().await;
-    let pending = scene.submitted(transfer(7)).await;
-    let approved = scene.approved(&pending).await;
-    scene.world.cluster.pass(Duration::from_secs(601));
-    let late = denial(
-        approved
-            .use_once(transfer(7), async |_| panic!("it ran"))
-            .await,
-    );
-    assert!(late.is_timeout(), "{late}");
-    let state = scene.state(pending.request_id().as_str()).await;
-    assert_ne!(state, "pendingApproval");
 }
