@@ -25,6 +25,19 @@ export interface AdapterOptions extends RequestOptions {
 	durable?: boolean;
 }
 
+/** Complete by its type. */
+const OPTIONS: Record<keyof AdapterOptions, true> = {
+	timeout: true,
+	submitTimeout: true,
+	approver: true,
+	repoRef: true,
+	show: true,
+	actions: true,
+	metadata: true,
+	sessionId: true,
+	durable: true,
+};
+
 export interface SettleOptions {
 	/** How long to wait for each decision. Default `"0s"`: only look. */
 	wait?: Duration;
@@ -51,7 +64,7 @@ export class ToolGate {
 	constructor(framework: string, client: Client, options: AdapterOptions) {
 		if (!(client instanceof Client))
 			throw new CountersignError("gate: expected a client");
-		const { durable, ...others } = options;
+		const { durable, ...others } = readOptions(options);
 		this.#framework = framework;
 		this.#client = client;
 		this.#options = { timeout: DEFAULT_TIMEOUT, ...others };
@@ -139,6 +152,26 @@ export class ToolGate {
 		this.#client.logDenial(failure, name);
 		return failure;
 	}
+}
+
+/**
+ * Types do not hold in JavaScript: a condition would let calls run unasked, and a limit that is
+ * misspelt would not hold.
+ */
+function readOptions(options: AdapterOptions): AdapterOptions {
+	const read = { ...options };
+	for (const name of Object.keys(read))
+		if (!Object.hasOwn(OPTIONS, name))
+			throw new TypeError(`gate: there is no option ${name}`);
+	// The tool does not learn which one was chosen.
+	const approving = (read.actions ?? []).filter(
+		({ decision }) => decision === "approve",
+	);
+	if (approving.length > 1)
+		throw new TypeError(
+			"actions: more than one approves; use ask, which returns the choice",
+		);
+	return read;
 }
 
 /** A copy of a tool with other members. Its hidden members and its prototype stay. */
