@@ -194,13 +194,19 @@ export const aiSdk = {
 		return { told: toldBy(model) };
 	},
 
+	/** Settles, and runs nothing. True if no call of a gated tool is to be answered. */
+	async settle({ stored, ...setup }) {
+		const tools = toolsOf({ ...setup, options: durable(setup) });
+		return (await settle(JSON.parse(stored), tools)) === null;
+	},
+
 	/** The stored text with another amount. */
 	edit: (stored, from, to) =>
 		stored.replaceAll(`"amount":${from}`, `"amount":${to}`),
 };
 
 function durable({ options }) {
-	return { ...options, durable: true };
+	return { durable: true, ...options };
 }
 
 /** An answer that nobody signed. */

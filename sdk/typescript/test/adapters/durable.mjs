@@ -83,6 +83,24 @@ for (const adapter of ADAPTERS) {
 		await approver.asked[0].reject();
 		assertDenied(await running, ran);
 	});
+
+	test(`${adapter.name}: settle leaves a tool alone that is not durable`, async () => {
+		const { approver, ran } = await scene(adapter);
+		const setup = {
+			client: approver.client,
+			options: { durable: false },
+			pay: { approvalHook: async () => true },
+			ran,
+		};
+		const stored = await adapter.suspend({ ...setup, calls: [pay(5)] });
+		assert.ok(await adapter.settle({ ...setup, stored }));
+		assert.deepEqual(approver.asked, []);
+		// The framework's own answer does not replace the approver's.
+		const { told } = await adapter.resume({ ...setup, stored, isForced: true });
+		assert.equal(told.c1, '{"paid":5}');
+		assert.equal(approver.asked.length, 1);
+		assert.deepEqual(ran, [{ amount: 5 }]);
+	});
 }
 
 refusal(13, "the stored state is edited, then resumed", async (adapter) => {

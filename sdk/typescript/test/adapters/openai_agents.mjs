@@ -171,6 +171,12 @@ export const openaiAgents = {
 		return { told: toldBy(agent.model) };
 	},
 
+	/** Settles, and runs nothing. True if no call of a gated tool is to be answered. */
+	async settle({ stored, ...setup }) {
+		const state = await RunState.fromString(agentOf(setup, []), stored);
+		return settle(state);
+	},
+
 	/** The stored text with another amount. */
 	edit: (stored, from, to) =>
 		stored.replaceAll(`\\"amount\\":${from}`, `\\"amount\\":${to}`),
@@ -179,7 +185,7 @@ export const openaiAgents = {
 function agentOf(setup, calls) {
 	const tools = toolsOf({
 		...setup,
-		options: { ...setup.options, durable: true },
+		options: { durable: true, ...setup.options },
 	});
 	return new Agent({ name: "payer", model: scripted(calls), tools });
 }
