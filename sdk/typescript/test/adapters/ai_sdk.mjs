@@ -181,7 +181,7 @@ export const aiSdk = {
 	},
 
 	/** Goes on with a durable run. Null while nobody has decided. */
-	async resume({ stored, wait = "0s", isForced = false, ...setup }) {
+	async resume({ stored, wait = "0s", isForced, signal, ...setup }) {
 		const tools = toolsOf({ ...setup, options: durable(setup) });
 		const messages = JSON.parse(stored);
 		const answer = isForced
@@ -190,7 +190,8 @@ export const aiSdk = {
 		if (answer === null) return null;
 		const model = scripted([]);
 		const prompt = [...messages, answer];
-		await generateText({ model, tools, prompt, stopWhen });
+		const limits = signal ? { abortSignal: signal } : {};
+		await generateText({ model, tools, prompt, stopWhen, ...limits });
 		return { told: toldBy(model) };
 	},
 

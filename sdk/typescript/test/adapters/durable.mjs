@@ -84,6 +84,22 @@ for (const adapter of ADAPTERS) {
 		assertDenied(await running, ran);
 	});
 
+	test(`${adapter.name}: a durable request outlives a run that is cancelled`, async () => {
+		const { approver, ran, resume } = await suspended(adapter);
+		await resume();
+		const signal = AbortSignal.timeout(300);
+		await resume({ isForced: true, signal }).catch(() => {});
+		assert.ok(signal.aborted);
+		const { requestId } = approver.asked[0];
+		assert.equal(approver.gateway.stateOf(requestId), "pendingApproval");
+		await approver.asked[0].approve();
+		assert.deepEqual(ran, []);
+		const { told } = await resume();
+		assert.equal(told.c1, '{"paid":5}');
+		assert.deepEqual(ran, [{ amount: 5 }]);
+		assert.equal(approver.asked.length, 1);
+	});
+
 	test(`${adapter.name}: settle leaves a tool alone that is not durable`, async () => {
 		const { approver, ran } = await scene(adapter);
 		const setup = {

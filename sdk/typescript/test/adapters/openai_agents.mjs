@@ -161,13 +161,13 @@ export const openaiAgents = {
 	},
 
 	/** Goes on with a durable run. Null while nobody has decided. */
-	async resume({ stored, wait = "0s", isForced = false, ...setup }) {
+	async resume({ stored, wait = "0s", isForced, signal, ...setup }) {
 		const agent = agentOf(setup, []);
 		const state = await RunState.fromString(agent, stored);
 		if (isForced)
 			for (const item of state.getInterruptions()) state.approve(item);
 		else if (!(await settle(state, { wait }))) return null;
-		await run(agent, state);
+		await run(agent, state, signal ? { signal } : {});
 		return { told: toldBy(agent.model) };
 	},
 
