@@ -26,7 +26,7 @@ export interface AdapterOptions extends RequestOptions {
 }
 
 /** Complete by its type. */
-const OPTIONS: Record<keyof AdapterOptions, true> = {
+const GATE_OPTIONS: Record<keyof AdapterOptions, true> = {
 	timeout: true,
 	submitTimeout: true,
 	approver: true,
@@ -42,6 +42,8 @@ export interface SettleOptions {
 	/** How long to wait for each decision. Default `"0s"`: only look. */
 	wait?: Duration;
 }
+
+const SETTLE_OPTIONS: Record<keyof SettleOptions, true> = { wait: true };
 
 /** A call of a tool, as the framework makes it. */
 export interface ToolCall {
@@ -111,8 +113,10 @@ export class ToolGate {
 	/** The decision about a call of a run that is suspended. The first time, a person is asked. */
 	async outcome(
 		call: ToolCall,
-		{ wait = "0s" }: SettleOptions,
+		options: SettleOptions,
 	): Promise<Approved | Denied | StillWaiting> {
+		refuseUnknown("settle", options, SETTLE_OPTIONS);
+		const { wait = "0s" } = options;
 		try {
 			return await this.#outcome(call, wait);
 		} catch (error) {
@@ -158,11 +162,15 @@ export class ToolGate {
  * Types do not hold in JavaScript: a condition would let calls run unasked, and a limit that is
  * misspelt would not hold.
  */
+function refuseUnknown(place: string, options: object, known: object): void {
+	for (const name of Object.keys(options))
+		if (!Object.hasOwn(known, name))
+			throw new TypeError(`${place}: there is no option ${name}`);
+}
+
 function readOptions(options: AdapterOptions): AdapterOptions {
 	const read = { ...options };
-	for (const name of Object.keys(read))
-		if (!Object.hasOwn(OPTIONS, name))
-			throw new TypeError(`gate: there is no option ${name}`);
+	refuseUnknown("gate", read, GATE_OPTIONS);
 	// The tool does not learn which one was chosen.
 	const approving = (read.actions ?? []).filter(
 		({ decision }) => decision === "approve",

@@ -196,9 +196,9 @@ export const aiSdk = {
 	},
 
 	/** Settles, and runs nothing. True if no call of a gated tool is to be answered. */
-	async settle({ stored, ...setup }) {
+	async settle({ stored, settling, ...setup }) {
 		const tools = toolsOf({ ...setup, options: durable(setup) });
-		return (await settle(JSON.parse(stored), tools)) === null;
+		return (await settle(JSON.parse(stored), tools, settling)) === null;
 	},
 
 	/** The stored text with another amount. */

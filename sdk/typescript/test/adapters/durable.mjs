@@ -100,6 +100,18 @@ for (const adapter of ADAPTERS) {
 		assert.equal(approver.asked.length, 1);
 	});
 
+	test(`${adapter.name}: settle refuses unknown options`, async () => {
+		const { approver, ran } = await scene(adapter);
+		const setup = { client: approver.client, options: {}, ran };
+		const stored = await adapter.suspend({ ...setup, calls: [pay(5)] });
+		const settling = { waits: "5s" };
+		await assert.rejects(adapter.settle({ ...setup, stored, settling }), {
+			name: "TypeError",
+			message: /no option waits/,
+		});
+		assert.deepEqual(approver.asked, []);
+	});
+
 	test(`${adapter.name}: settle leaves a tool alone that is not durable`, async () => {
 		const { approver, ran } = await scene(adapter);
 		const setup = {

@@ -172,9 +172,9 @@ export const openaiAgents = {
 	},
 
 	/** Settles, and runs nothing. True if no call of a gated tool is to be answered. */
-	async settle({ stored, ...setup }) {
+	async settle({ stored, settling, ...setup }) {
 		const state = await RunState.fromString(agentOf(setup, []), stored);
-		return settle(state);
+		return settle(state, settling);
 	},
 
 	/** The stored text with another amount. */
