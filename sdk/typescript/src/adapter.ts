@@ -25,10 +25,25 @@ export interface AdapterOptions extends RequestOptions {
 	durable?: boolean;
 }
 
+/** Complete by its type. */
+const GATE_OPTIONS: Record<keyof AdapterOptions, true> = {
+	timeout: true,
+	submitTimeout: true,
+	approver: true,
+	repoRef: true,
+	show: true,
+	actions: true,
+	metadata: true,
+	sessionId: true,
+	durable: true,
+};
+
 export interface SettleOptions {
 	/** How long to wait for each decision. Default `"0s"`: only look. */
 	wait?: Duration;
 }
+
+const SETTLE_OPTIONS: Record<keyof SettleOptions, true> = { wait: true };
 
 /** A call of a tool, as the framework makes it. */
 export interface ToolCall {
@@ -51,7 +66,7 @@ export class ToolGate {
 	constructor(framework: string, client: Client, options: AdapterOptions) {
 		if (!(client instanceof Client))
 			throw new CountersignError("gate: expected a client");
-		const { durable, ...others } = options;
+		const { durable, ...others } = readOptions(options);
 		this.#framework = framework;
 		this.#client = client;
 		this.#options = { timeout: DEFAULT_TIMEOUT, ...others };
@@ -98,8 +113,10 @@ export class ToolGate {
 	/** The decision about a call of a run that is suspended. The first time, a person is asked. */
 	async outcome(
 		call: ToolCall,
-		{ wait = "0s" }: SettleOptions,
+		options: SettleOptions,
 	): Promise<Approved | Denied | StillWaiting> {
+		refuseUnknown("settle", options, SETTLE_OPTIONS);
+		const { wait = "0s" } = options;
 		try {
 			return await this.#outcome(call, wait);
 		} catch (error) {
@@ -139,6 +156,30 @@ export class ToolGate {
 		this.#client.logDenial(failure, name);
 		return failure;
 	}
+}
+
+/**
+ * Types do not hold in JavaScript: a condition would let calls run unasked, and a limit that is
+ * misspelt would not hold.
+ */
+function refuseUnknown(place: string, options: object, known: object): void {
+	for (const name of Object.keys(options))
+		if (!Object.hasOwn(known, name))
+			throw new TypeError(`${place}: there is no option ${name}`);
+}
+
+function readOptions(options: AdapterOptions): AdapterOptions {
+	const read = { ...options };
+	refuseUnknown("gate", read, GATE_OPTIONS);
+	// The tool does not learn which one was chosen.
+	const approving = (read.actions ?? []).filter(
+		({ decision }) => decision === "approve",
+	);
+	if (approving.length > 1)
+		throw new TypeError(
+			"actions: more than one approves; use ask, which returns the choice",
+		);
+	return read;
 }
 
 /** A copy of a tool with other members. Its hidden members and its prototype stay. */

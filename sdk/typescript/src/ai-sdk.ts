@@ -83,8 +83,8 @@ function gatedExecute(
 
 /**
  * The decisions about calls for which a run is suspended, as a message to append before the run goes
- * on. Null while one of them is not decided. The first time, a person is asked. Calls of other tools
- * are left out.
+ * on. Null while one of them is not decided. The first time, a person is asked. Calls of tools that
+ * are not gated as durable are left out: those ask when they run.
  */
 export async function settle(
 	messages: readonly { role: string; content: unknown }[],
@@ -103,7 +103,7 @@ export async function settle(
 		const call = find("tool-call", "toolCallId", toolCallId);
 		const name = call?.toolName ?? "";
 		const toolGate = GATES.get(Object(Object(tools)[name]).execute);
-		if (toolGate === undefined) return [];
+		if (!toolGate?.isDurable) return [];
 		const args = call?.input as object;
 		const asked = { name, args, callId: toolCallId };
 		const outcome = await toolGate.outcome(asked, options);

@@ -1,11 +1,23 @@
-// Errors of the gateway as denials.
+// Errors of the gateway, and decisions that are not accepted, as denials.
 
-import { Denied, Ended, NotPaired, Unavailable } from "./errors.js";
+import { DecisionRefused } from "./accept.js";
+import {
+	Denied,
+	Ended,
+	Expired,
+	NotPaired,
+	Unavailable,
+	Untrusted,
+} from "./errors.js";
 import { GatewayAway, GatewayRefusal } from "./gateway.js";
 
-/** Errors that are not the gateway's are thrown on as they are. */
+/** Other errors are thrown on as they are. */
 export function denialOf(error: unknown, requestId?: string): unknown {
 	if (error instanceof Denied) return error;
+	if (error instanceof DecisionRefused && requestId !== undefined)
+		return error.isExpired
+			? new Expired(requestId)
+			: new Untrusted(error.message, requestId);
 	if (error instanceof GatewayRefusal) {
 		if (error.code === "PAIRING_REVOKED" || error.code === "NO_APPROVER")
 			return new NotPaired("the approver has ended the pairing", requestId);

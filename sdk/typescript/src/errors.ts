@@ -169,6 +169,11 @@ export class AlreadyUsed extends Denied {
 	constructor(requestId: string) {
 		super("the approval was used before", requestId);
 	}
+
+	/** The call may have run under the first use. */
+	override forModel(): string {
+		return `This call was not executed again: ${this.message}. It may have been executed then. Do not repeat it. Tell the user to check whether it was done.`;
+	}
 }
 
 /** The call is not the one that was approved, or the stored request was edited. */

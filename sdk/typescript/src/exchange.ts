@@ -10,7 +10,7 @@ import type { Node } from "./core/json.js";
 import type { Artifact } from "./core/types.js";
 import { denialOf } from "./denials.js";
 import type { Enforcer } from "./enforcer.js";
-import { Ended, Expired, Rejected, TimedOut, Untrusted } from "./errors.js";
+import { Ended, Rejected, TimedOut } from "./errors.js";
 import {
 	type GatewayAnswer,
 	GatewayAway,
@@ -144,7 +144,7 @@ export class Exchange {
 			)
 				throw new GatewayAway("no artifact.accepted for this request");
 		} catch (error) {
-			throw denialOf(error, this.requestId);
+			throw await this.#finalDenialOf(error);
 		}
 	}
 
@@ -192,7 +192,7 @@ export class Exchange {
 			} catch (error) {
 				signal?.throwIfAborted();
 				if (!(error instanceof GatewayAway) || error.isFinal)
-					throw denialOf(error, this.requestId);
+					throw await this.#finalDenialOf(error);
 				const isCut = expiry.left() <= LAST_ANSWER_GRACE_MS;
 				if (!(error instanceof LateAnswer && isCut)) away = error;
 			}
@@ -241,7 +241,7 @@ export class Exchange {
 		} catch (error) {
 			if (!(error instanceof DecisionRefused)) throw error;
 			await this.deny(message, "untrusted");
-			throw this.#refusalOf(error);
+			throw denialOf(error, this.requestId);
 		}
 		// An approval is acknowledged when it is used: until then nothing is allowed.
 		if (decision.isApproval) return { decision, message };
@@ -262,6 +262,14 @@ export class Exchange {
 		effect: Exclude<OutcomeEffect, "allowed">,
 	): Promise<void> {
 		if (await this.take()) await this.acknowledge(message, effect);
+	}
+
+	/** Nobody signs that a request has ended: it is taken, so that no later decision contradicts it. */
+	async #finalDenialOf(error: unknown): Promise<unknown> {
+		const denial = denialOf(error, this.requestId);
+		if (denial instanceof Ended || denial instanceof TimedOut)
+			await this.take();
+		return denial;
 	}
 
 	/** Takes the request in the journal. False: it was taken before. */
@@ -317,15 +325,8 @@ export class Exchange {
 			signal?.throwIfAborted();
 			if (error instanceof DecisionRefused)
 				await this.deny(message, "untrusted");
-			throw denialOf(this.#refusalOf(error), this.requestId);
+			throw denialOf(error, this.requestId);
 		}
-	}
-
-	#refusalOf(error: unknown): unknown {
-		if (!(error instanceof DecisionRefused)) return error;
-		return error.isExpired
-			? new Expired(this.requestId)
-			: new Untrusted(error.message, this.requestId);
 	}
 
 	/** A failure is ignored: the answer to the caller does not depend on it. */
@@ -333,7 +334,6 @@ export class Exchange {
 		const { clock, tenantId, enforcerId, gateway } = this.#enforcer;
 		const now = spellTime(clock.now());
 		const { artifact, outcomeKey } = this.own;
-		const deadline = Deadline.after(clock, ACK_TIMEOUT_MS);
 		try {
 			const outcome = signOutcome(outcomeKey, {
 				requestId: this.requestId,
@@ -352,7 +352,7 @@ export class Exchange {
 			});
 			await gateway.call(
 				{ method: "POST", path: "/v1/acks", body, expect: [200, 404] },
-				deadline,
+				Deadline.after(clock, ACK_TIMEOUT_MS),
 			);
 		} catch {
 			// Then the gateway delivers the decision again.

@@ -84,8 +84,8 @@ function readArguments(input: unknown): object {
 
 /**
  * Approves or rejects the calls for which a run is suspended, as people decided. The first time, a
- * person is asked. True if none of them waits any more. Calls of other tools are left alone. The
- * tool verifies the decision again before it runs.
+ * person is asked. True if none of them waits any more. Calls of tools that are not gated as durable
+ * are left alone: those ask when they run. The tool verifies the decision again before it runs.
  */
 export async function settle<I extends ApprovalItem>(
 	state: RunState<I>,
@@ -96,7 +96,7 @@ export async function settle<I extends ApprovalItem>(
 		const toolGate = (item.agent.tools as { name: string; invoke: Invoke }[])
 			.filter((tool) => tool.name === name)
 			.map(({ invoke }) => GATES.get(invoke))
-			.find((found) => found !== undefined);
+			.find((found) => found?.isDurable);
 		if (toolGate === undefined) return true;
 		const args = readArguments(item.arguments);
 		const outcome = await toolGate.outcome(

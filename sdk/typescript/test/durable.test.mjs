@@ -49,7 +49,11 @@ test("submitted, resumed by another client, and used once", async () => {
 		again.use(CALL, () => assert.fail("ran twice")),
 	);
 	assert.ok(error instanceof AlreadyUsed);
-	assert.match(error.forModel(), /used before/);
+	// It has run: nothing else may be said.
+	assert.equal(
+		error.forModel(),
+		"This call was not executed again: the approval was used before. It may have been executed then. Do not repeat it. Tell the user to check whether it was done.",
+	);
 });
 
 test("many uses at once: one runs", async () => {

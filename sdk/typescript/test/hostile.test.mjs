@@ -7,6 +7,7 @@ import {
 	AlreadyUsed,
 	Approved,
 	Changed,
+	Denied,
 	Ended,
 	KeyReused,
 	NotAskable,
@@ -181,6 +182,57 @@ test("a withdrawal is final, even if the gateway ignores it", async () => {
 	const error = await thrown(() => outcome.use(CALL, () => assert.fail("ran")));
 	assert.ok(error instanceof AlreadyUsed, `${error}`);
 });
+
+const ending = (state) => ({
+	status: 204,
+	headers: new Map([["exchange-state", state]]),
+	body: new Uint8Array(),
+});
+const unknown = {
+	status: 404,
+	headers: new Map(),
+	body: Buffer.from(
+		'{"code":"PROTO_ERR_NOT_FOUND","message":"","retryable":false}',
+	),
+};
+for (const [word, place, answer, cause] of [
+	["withdrawn", "/wait", ending("withdrawn"), "ended"],
+	["cancelled", "/wait", ending("cancelled"), "ended"],
+	["anything else", "/wait", ending("gone"), "ended"],
+	["expired", "/wait", ending("expired"), "timed_out"],
+	["unknown", "/wait", unknown, "ended"],
+	["unknown, when it is sent", "/v1/artifacts", unknown, "ended"],
+])
+	test(`the gateway's unsigned word is final: ${word}`, async () => {
+		const approver = await waiting();
+		const { send, ...rest } = approver.gateway.transport();
+		let isLying = true;
+		approver.gateway.transport = () => ({
+			...rest,
+			send: async (request) => {
+				const isPlace = isLying && request.path.includes(place);
+				return isPlace ? answer : send(request);
+			},
+		});
+		const client = await approver.newClient();
+		const submission = { call: CALL, key: "k" };
+		const act = async () => {
+			const pending = await client.submit(submission);
+			return pending.outcome({ wait: "5s" });
+		};
+		const denial = await act().catch((error) => error);
+		assert.ok(denial instanceof Denied, `${denial}`);
+		assert.equal(denial.cause, cause);
+		isLying = false;
+		const pending = await client.submit(submission);
+		await approver.asked[0].approve();
+		const outcome = await pending.outcome({ wait: "5s" });
+		assert.ok(outcome instanceof Approved, `${outcome}`);
+		const error = await thrown(() =>
+			outcome.use(CALL, () => assert.fail("ran")),
+		);
+		assert.ok(error instanceof AlreadyUsed, `${error}`);
+	});
 
 test("no denial is signed about an approval that was used", async () => {
 	const { approver, pending, deliver, signed } = await decidedTwice();

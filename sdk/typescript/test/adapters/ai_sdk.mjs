@@ -181,7 +181,7 @@ export const aiSdk = {
 	},
 
 	/** Goes on with a durable run. Null while nobody has decided. */
-	async resume({ stored, wait = "0s", isForced = false, ...setup }) {
+	async resume({ stored, wait = "0s", isForced, signal, ...setup }) {
 		const tools = toolsOf({ ...setup, options: durable(setup) });
 		const messages = JSON.parse(stored);
 		const answer = isForced
@@ -190,8 +190,15 @@ export const aiSdk = {
 		if (answer === null) return null;
 		const model = scripted([]);
 		const prompt = [...messages, answer];
-		await generateText({ model, tools, prompt, stopWhen });
+		const limits = signal ? { abortSignal: signal } : {};
+		await generateText({ model, tools, prompt, stopWhen, ...limits });
 		return { told: toldBy(model) };
+	},
+
+	/** Settles, and runs nothing. True if no call of a gated tool is to be answered. */
+	async settle({ stored, settling, ...setup }) {
+		const tools = toolsOf({ ...setup, options: durable(setup) });
+		return (await settle(JSON.parse(stored), tools, settling)) === null;
 	},
 
 	/** The stored text with another amount. */
@@ -200,7 +207,7 @@ export const aiSdk = {
 };
 
 function durable({ options }) {
-	return { ...options, durable: true };
+	return { durable: true, ...options };
 }
 
 /** An answer that nobody signed. */

@@ -161,14 +161,20 @@ export const openaiAgents = {
 	},
 
 	/** Goes on with a durable run. Null while nobody has decided. */
-	async resume({ stored, wait = "0s", isForced = false, ...setup }) {
+	async resume({ stored, wait = "0s", isForced, signal, ...setup }) {
 		const agent = agentOf(setup, []);
 		const state = await RunState.fromString(agent, stored);
 		if (isForced)
 			for (const item of state.getInterruptions()) state.approve(item);
 		else if (!(await settle(state, { wait }))) return null;
-		await run(agent, state);
+		await run(agent, state, signal ? { signal } : {});
 		return { told: toldBy(agent.model) };
+	},
+
+	/** Settles, and runs nothing. True if no call of a gated tool is to be answered. */
+	async settle({ stored, settling, ...setup }) {
+		const state = await RunState.fromString(agentOf(setup, []), stored);
+		return settle(state, settling);
 	},
 
 	/** The stored text with another amount. */
@@ -179,7 +185,7 @@ export const openaiAgents = {
 function agentOf(setup, calls) {
 	const tools = toolsOf({
 		...setup,
-		options: { ...setup.options, durable: true },
+		options: { durable: true, ...setup.options },
 	});
 	return new Agent({ name: "payer", model: scripted(calls), tools });
 }

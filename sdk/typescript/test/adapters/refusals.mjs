@@ -5,10 +5,22 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { Client, CountersignError, ProfileError } from "@countersign/client";
+import {
+	Action,
+	Client,
+	CountersignError,
+	ProfileError,
+} from "@countersign/client";
 import { z } from "zod";
 import { directory, thrown, until } from "../support.mjs";
-import { ADAPTERS, assertDenied, pay, refusal, scene } from "./scenario.mjs";
+import {
+	ADAPTERS,
+	assertDenied,
+	assertUsed,
+	pay,
+	refusal,
+	scene,
+} from "./scenario.mjs";
 
 for (const adapter of ADAPTERS) {
 	test(`control, ${adapter.name}: an approved call runs once, with its own result`, async () => {
@@ -52,6 +64,60 @@ for (const adapter of ADAPTERS)
 		assert.throws(() => adapter.gateAgain(client), /gated already/);
 		assert.throws(() => adapter.gateWithout(client), /no function/);
 		assert.throws(() => adapter.gate(client, { timeout: "none" }), /timeout/);
+	});
+
+for (const adapter of ADAPTERS)
+	for (const durable of [false, true]) {
+		const name = `${adapter.name}, ${durable ? "durable" : "at once"}`;
+
+		test(`${name}: gate refuses a choice that the tool would not learn`, async () => {
+			const { approver } = await scene(adapter);
+			const no = Action.reject("no", "Not today");
+			const staging = Action.approve("staging", "To staging");
+			const production = Action.approve("prod", "To production");
+			const gate = (...actions) =>
+				adapter.gate(approver.client, { durable, actions });
+			gate(staging, no, Action.reject("never", "Never"));
+			assert.throws(() => gate(staging, no, production), {
+				name: "TypeError",
+				message: /more than one approves/,
+			});
+		});
+
+		test(`${name}: gate refuses unknown options`, async () => {
+			const { approver } = await scene(adapter);
+			for (const option of ["askIf", "timeOut", "key", "signal", "__proto__"]) {
+				const options = Object.fromEntries([["durable", durable]]);
+				Object.defineProperty(options, option, {
+					value: () => false,
+					enumerable: true,
+				});
+				assert.throws(() => adapter.gate(approver.client, options), {
+					name: "TypeError",
+					message: new RegExp(`no option ${option}`),
+				});
+			}
+			adapter.gate(approver.client, {
+				durable,
+				timeout: "1m",
+				submitTimeout: "1s",
+				approver: "me",
+				repoRef: "repo:a",
+				show: ["amount"],
+				actions: [],
+				metadata: {},
+				sessionId: "0190b6f0-0000-7000-8000-000000000000",
+			});
+		});
+	}
+
+for (const adapter of ADAPTERS)
+	test(`${adapter.name}: a condition that the types refuse lets nothing run unasked`, async () => {
+		const { approver, ran, run } = await scene(adapter);
+		approver.when({}).reject();
+		const running = run([pay(5)], { options: { askIf: () => false } });
+		const result = await running.catch((error) => ({ told: {}, error }));
+		assertDenied(result, ran);
 	});
 
 refusal(1, "rejected, with a reason that arrives", async (adapter) => {
@@ -171,7 +237,7 @@ refusal(10, "the framework's own question gets no answer", async (adapter) => {
 	assertDenied(result, ran);
 	// And a journal that forgets to answer.
 	const forgetful = await scene(adapter, { journal: { take: async () => {} } });
-	assertDenied(await forgetful.run([pay(5)]), forgetful.ran);
+	assertUsed(await forgetful.run([pay(5)]), forgetful.ran);
 });
 
 refusal(11, "of two parallel calls one is approved", async (adapter) => {

@@ -46,6 +46,16 @@ export function assertDenied({ told, error }, ran, id = "c1") {
 	}
 }
 
+/** Nothing ran now, and the model was told that it may have run before. */
+export function assertUsed({ told }, ran) {
+	assert.deepEqual(ran, []);
+	assert.match(
+		told.c1 ?? "nothing",
+		/not executed again: the approval was used before\. It may have been executed then\./,
+	);
+	assert.doesNotMatch(told.c1, /Nothing was executed|not done/);
+}
+
 /** A test for each adapter. Where it is a gap, the gap is shown to be real. */
 export function refusal(number, title, body) {
 	covered.add(number);
