@@ -52,7 +52,7 @@ impl Enforcer {
             keys: EnforcerKeys::from_secret(&self.keys.secret()),
             approvers: self.approvers.clone(),
             file: self.file.clone(),
-            orders_read_at: self.orders_read_at,
+            orders_read_at: None,
         }
     }
 
