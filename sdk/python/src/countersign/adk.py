@@ -13,7 +13,7 @@ from typing import Any
 from .client import DEFAULT_TIMEOUT, Client
 from .durations import Duration
 from .errors import Denied
-from .tool_gate import ToolGate, _denying
+from .tool_gate import ToolGate, _denying, gated_names
 
 try:
     from google.adk.agents import BaseAgent, LlmAgent
@@ -29,7 +29,7 @@ ToolCallback = Callable[[BaseTool, dict[str, Any], ToolContext], Awaitable[dict[
 
 def approval_callback(
     client: Client,
-    tools: Sequence[str] | None = None,
+    tools: Sequence[BaseTool | Callable[..., Any] | str] | None = None,
     *,
     timeout: Duration = DEFAULT_TIMEOUT,
     approver: str | None = None,
@@ -40,10 +40,8 @@ def approval_callback(
     ADK runs the tool if and only if the callback returns None. The model reads a denial as the
     tool's response.
     """
-    if tools is not None and (isinstance(tools, str) or not tools):
-        raise ValueError("tools: expected a list of names")
     gate = ToolGate(client, "adk", timeout, approver, repo_ref)
-    gated = None if tools is None else frozenset(tools)
+    gated = None if tools is None else gated_names(tools)
 
     async def ask(
         tool: BaseTool, args: dict[str, Any], tool_context: ToolContext

@@ -13,7 +13,7 @@ from .client import DEFAULT_TIMEOUT, Client
 from .durations import Duration, seconds
 from .errors import Denied, NotAskable
 from .pending_calls import PendingCall, PendingCalls
-from .tool_gate import ToolGate, _denying
+from .tool_gate import ToolGate, _denying, gated_names
 
 try:
     from fastmcp.exceptions import ToolError
@@ -48,10 +48,11 @@ class ApprovalMiddleware(Middleware):
         approver: str | None = None,
         repo_ref: str | None = None,
     ) -> None:
-        if tools is not None and (isinstance(tools, str) or not tools):
-            raise ValueError("tools: expected a list of names")
+        # A function can be listed under another name than its own.
+        if tools is not None and not all(isinstance(name, str) for name in tools):
+            raise TypeError("tools: expected names")
         self._gate = ToolGate(client, "fastmcp", timeout, approver, repo_ref)
-        self._tools = None if tools is None else frozenset(tools)
+        self._tools = None if tools is None else gated_names(tools)
         wait = seconds("answer_within", answer_within or 0)
         self._waiting = PendingCalls(self._gate, wait)
         self._can_wait = answer_within is None

@@ -120,6 +120,9 @@ class ToolGate:
 
 def gated_names(tools: Iterable[object]) -> frozenset[str]:
     """The names of tools, given as objects of a framework, functions or texts."""
+    if isinstance(tools, str | bytes):
+        # Its letters would be gated.
+        raise TypeError("tools: expected a list of tools or their names")
     names = [
         tool if isinstance(tool, str) else getattr(tool, "name", getattr(tool, "__name__", None))
         for tool in tools

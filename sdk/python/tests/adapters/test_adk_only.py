@@ -9,6 +9,7 @@ from drive_adk import reported, run_agent, scripted, tools_of
 from entries import until
 from google.adk.agents import LlmAgent
 from google.adk.tools.agent_tool import AgentTool
+from google.adk.tools.function_tool import FunctionTool
 from harness import Scene, ToolCall, World, pay
 
 from countersign.adk import approval_callback, gate_agents
@@ -122,7 +123,20 @@ def test_without_names_every_tool_is_gated() -> None:
     assert {asked.tool for asked in scene.approver.asked} == {"pay", "look"}
 
 
-@pytest.mark.parametrize("tools", ["pay", []])
-def test_names_are_a_list(tools: Any) -> None:
-    with pytest.raises(ValueError, match="list of names"):
+@pytest.mark.parametrize(
+    ("tools", "error"), [("pay", TypeError), ([7], TypeError), ([], ValueError)]
+)
+def test_tools_are_a_list(tools: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="tools: expected"):
         approval_callback(FakeApprover().client, tools)
+
+
+@pytest.mark.parametrize("is_object", [False, True])
+def test_tools_are_given_as_functions_or_objects_too(is_object: bool) -> None:
+    scene = Scene(FakeApprover(), World())
+    model = scripted([pay(7)])
+    tool = FunctionTool(tools_of(scene)[0]) if is_object else tools_of(scene)[0]
+    callback = approval_callback(scene.client, [tool])
+    run(LlmAgent(name="a", model=model, tools=[tool], before_tool_callback=callback))
+    assert scene.world.ran == []
+    assert [asked.tool for asked in scene.approver.asked] == ["pay"]

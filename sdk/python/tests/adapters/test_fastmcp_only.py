@@ -331,9 +331,12 @@ def test_a_version_of_a_gated_tool_is_refused() -> None:
     assert (scene.world.ran, approver.asked) == ([], [])
 
 
-@pytest.mark.parametrize("tools", ["pay", []])
-def test_names_are_a_list(tools: Any) -> None:
-    with pytest.raises(ValueError, match="list of names"):
+@pytest.mark.parametrize(
+    ("tools", "error"),
+    [("pay", TypeError), ([], ValueError), ([text_of], TypeError), (["pay", 7], TypeError)],
+)
+def test_names_are_a_list(tools: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="tools: expected"):
         ApprovalMiddleware(FakeApprover().client, tools)
 
 

@@ -146,5 +146,7 @@ def test_tools_are_named(scene: Scene) -> None:
         Approvals(scene.client, [])
     with pytest.raises(TypeError):
         Approvals(scene.client, [7])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="list"):
+        Approvals(scene.client, "pay")
     with pytest.raises(ValueError, match="timeout"):
         Approvals(scene.client, ["pay"], timeout="none")
