@@ -60,7 +60,8 @@ class _GatedInvoker:
         self.tool, self.gate, self.is_durable = tool, gate, is_durable
 
     async def __call__(self, context: "ToolContext[Any]", text: str) -> Any:
-        name = self.tool.qualified_name
+        # `tool_namespace` copies the tool that has this invoker, so only the call says which it is.
+        name = _qualified(self.tool.name, context.tool_namespace)
         try:
             args = arguments_of(text)
             if self.is_durable:
@@ -99,7 +100,8 @@ async def _outcome(invoker: _GatedInvoker, item: "ToolApprovalItem") -> Outcome:
     try:
         args = arguments_of(getattr(item.raw_item, "arguments", None))
         key = _key(getattr(item.raw_item, "call_id", None))
-        return await invoker.gate.outcome(invoker.tool.qualified_name, args, key)
+        name = _qualified(invoker.tool.name, item.tool_namespace)
+        return await invoker.gate.outcome(name, args, key)
     except Denied as denied:
         return denied
 
@@ -110,9 +112,18 @@ def _key(call_id: str | None) -> str:
     return f"openai-agents/{call_id}"
 
 
+def _qualified(name: str, namespace: str | None) -> str:
+    """Tools of one name in several namespaces are different tools."""
+    return f"{namespace}.{name}" if namespace else name
+
+
 def _invoker(item: "ToolApprovalItem") -> _GatedInvoker | None:
-    for tool in item.agent.tools:
-        if isinstance(tool, FunctionTool) and tool.name == item.tool_name:
+    # The SDK calls a tool that is loaded later, and has no namespace, by its name as one.
+    namespace = None if item.tool_namespace == item.tool_name else item.tool_namespace
+    name = _qualified(item.tool_name or "", namespace)
+    # As the SDK does: of tools with the same name, the last one runs.
+    for tool in reversed(item.agent.tools):
+        if isinstance(tool, FunctionTool) and tool.qualified_name == name:
             invoker = tool.on_invoke_tool
             return invoker if isinstance(invoker, _GatedInvoker) else None
     return None
