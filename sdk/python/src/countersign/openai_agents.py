@@ -76,7 +76,7 @@ class _GatedInvoker:
 
 
 async def settle(state: "RunState[Any, Any]") -> bool:
-    """Approves or rejects the interruptions of gated tools, as people decided.
+    """Approves or rejects the interruptions of durable gates, as people decided.
 
     False if some are undecided yet: settle again later. The wrapped tool verifies each decision
     once more. Interruptions of other tools are left alone.
@@ -84,7 +84,7 @@ async def settle(state: "RunState[Any, Any]") -> bool:
     is_settled = True
     for item in state.get_interruptions():
         invoker = _invoker(item)
-        if invoker is None:
+        if invoker is None or not invoker.is_durable:
             continue
         outcome = await _outcome(invoker, item)
         if isinstance(outcome, StillWaiting):

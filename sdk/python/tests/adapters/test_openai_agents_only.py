@@ -153,6 +153,20 @@ def test_settle_leaves_other_tools_alone(scene: Scene) -> None:
     asyncio.run(main())
 
 
+def test_settle_leaves_gates_alone_that_wait_in_memory(scene: Scene) -> None:
+    async def main() -> None:
+        tool = gate(tools_of(scene)[0], scene.client)
+        tool.needs_approval = True
+        model = ScriptedModel([[function_call("pay", {"amount": 7}, call_id="c")]])
+        agent = Agent("payer", model=model, tools=[tool])
+        state = (await Runner.run(agent, "go", run_config=CONFIG)).to_state()
+        assert await settle(state)
+        assert scene.approver.asked == []
+        assert state.get_interruptions()
+
+    asyncio.run(main())
+
+
 def test_only_function_tools_are_gated_and_once(scene: Scene) -> None:
     tool = tools_of(scene)[0]
     gated = gate(tool, scene.client)
