@@ -12,7 +12,7 @@ from typing import Any
 from .client import DEFAULT_TIMEOUT, Client
 from .durations import Duration, seconds
 from .errors import Denied, NotAskable
-from .pending_calls import PendingCall, PendingCalls
+from .pending_calls import PendingCall, PendingCalls, UnknownCall
 from .tool_gate import ToolGate, _denying, gated_names
 
 try:
@@ -78,7 +78,7 @@ class ApprovalMiddleware(Middleware):
         """Waits for the approval of an earlier call, runs it, and returns its result."""
         waiting = self._waiting.find(request_id)
         if waiting is None:
-            raise ToolError(Denied("no call waits under this id").for_model())
+            raise ToolError(UnknownCall(request_id).for_model())
         _RESUMED.set(waiting)
         # Through all middleware again, since another caller may have come.
         return await get_context().fastmcp.call_tool(waiting.name, waiting.arguments)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from .approval import Approval
 from .call import Call
 from .durations import Deadline, timeout_seconds
-from .errors import Denied
+from .errors import AlreadyUsed, Denied
 from .pending import Approved, Pending, StillWaiting
 from .tool_gate import ToolGate, _check_awaited, _denying
 
@@ -23,6 +23,15 @@ class NotDecidedYet(Denied):
             "This call waits for an approval. Nothing was executed yet. Do not repeat this call: "
             f'call result_of with request_id "{self.request_id}" to wait on and to get its result.'
         )
+
+
+class UnknownCall(AlreadyUsed):
+    """No call waits under this id: it has ended, by its execution or otherwise."""
+
+    cause = "ended"
+
+    def _why(self) -> str:
+        return "no call waits under this id"
 
 
 @dataclass(frozen=True)
