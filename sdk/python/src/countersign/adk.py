@@ -49,7 +49,7 @@ def approval_callback(
         tool: BaseTool, args: dict[str, Any], tool_context: ToolContext
     ) -> dict[str, Any] | None:
         try:
-            async with _denying():
+            async with _denying(tool.name):
                 _check_inner_agents(ask, tool, args, tool_context)
                 if gated is None or tool.name in gated:
                     _check_last(ask, tool_context)

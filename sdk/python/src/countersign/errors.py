@@ -22,6 +22,8 @@ class Denied(CountersignError):
     cause = "failed"
     _effect = "Nothing was executed."
     _advice = "Tell the user that it was not done."
+    # A denial passes several layers.
+    _is_logged = False
 
     def __init__(self, message: str, request_id: str | None = None) -> None:
         super().__init__(message)

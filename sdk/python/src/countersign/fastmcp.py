@@ -73,7 +73,7 @@ class ApprovalMiddleware(Middleware):
         # Calls that the tool makes itself are not resumed ones.
         _RESUMED.set(None)
         try:
-            async with _denying():
+            async with _denying(message.name):
                 if await self._is_gated(context):
                     arguments = await self._approved(message, resumed)
                     message = message.model_copy(update={"arguments": arguments})

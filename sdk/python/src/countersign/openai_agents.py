@@ -12,7 +12,7 @@ from .client import DEFAULT_TIMEOUT, Client
 from .durations import Duration
 from .errors import Denied
 from .pending import Approved, Outcome, StillWaiting
-from .tool_gate import ToolGate, arguments_of
+from .tool_gate import ToolGate, _denying, arguments_of
 
 try:
     from agents import FunctionTool
@@ -63,13 +63,14 @@ class _GatedInvoker:
         # `tool_namespace` copies the tool that has this invoker, so only the call says which it is.
         name = _qualified(self.tool.name, context.tool_namespace)
         try:
-            args = arguments_of(text)
-            if self.is_durable:
-                # The framework's own approval counts for nothing: this waits for the signed one.
-                key = _key(context.tool_call_id)
-                taken = await self.gate.wait_and_take(name, args, key)
-            else:
-                taken = await self.gate.ask(name, args)
+            async with _denying(name):
+                args = arguments_of(text)
+                if self.is_durable:
+                    # The SDK's own approval counts for nothing. This waits for the signed one.
+                    key = _key(context.tool_call_id)
+                    taken = await self.gate.wait_and_take(name, args, key)
+                else:
+                    taken = await self.gate.ask(name, args)
         except Denied as denied:
             return denied.for_model()
         return await self.tool.on_invoke_tool(context, json.dumps(taken))
@@ -97,11 +98,12 @@ async def settle(state: "RunState[Any, Any]") -> bool:
 
 
 async def _outcome(invoker: _GatedInvoker, item: "ToolApprovalItem") -> Outcome:
+    name = _qualified(invoker.tool.name, item.tool_namespace)
     try:
-        args = arguments_of(getattr(item.raw_item, "arguments", None))
-        key = _key(getattr(item.raw_item, "call_id", None))
-        name = _qualified(invoker.tool.name, item.tool_namespace)
-        return await invoker.gate.outcome(name, args, key)
+        async with _denying(name):
+            args = arguments_of(getattr(item.raw_item, "arguments", None))
+            key = _key(getattr(item.raw_item, "call_id", None))
+            return await invoker.gate.outcome(name, args, key)
     except Denied as denied:
         return denied
 

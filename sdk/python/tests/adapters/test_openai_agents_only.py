@@ -101,11 +101,16 @@ def run_text(scene: Scene, arguments: str, **more: Any) -> str:
 @pytest.mark.parametrize(
     "text", ['{"amount":1,"amount":99}', '{"amount":1', "[1]", '{"amount":NaN}']
 )
-def test_arguments_that_can_be_read_in_two_ways(scene: Scene, text: str) -> None:
+def test_arguments_that_can_be_read_in_two_ways(
+    scene: Scene, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
     scene.approver.when().approve()
     assert "Nothing was executed" in run_text(scene, text)
     assert scene.world.ran == []
     assert scene.approver.asked == []
+    (logged,) = [it.getMessage() for it in caplog.records if it.name == "countersign"]
+    assert "denied: request -, tool pay, cause not_askable" in logged
+    assert "99" not in logged
 
 
 def test_numbers_keep_their_type(scene: Scene) -> None:
