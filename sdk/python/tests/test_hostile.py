@@ -26,6 +26,7 @@ from countersign import (
     Expired,
     NotAskable,
     Rejected,
+    TimedOut,
     Unavailable,
     Untrusted,
     approval_required,
@@ -190,7 +191,9 @@ def test_arguments_come_from_the_signed_text() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("ending", ["reject", "forge", "withdraw"])
+@pytest.mark.parametrize(
+    "ending", ["reject", "forge", "withdraw", "withdrawn", "cancelled", "expired"]
+)
 def test_a_denial_is_final(ending: str) -> None:
     async def main() -> None:
         with FakeApprover() as approver:
@@ -199,6 +202,10 @@ def test_a_denial_is_final(ending: str) -> None:
             (asked,) = approver.asked
             if ending == "withdraw":
                 await pending.withdraw()
+            elif ending not in ("reject", "forge"):
+                # An unsigned word of the gateway.
+                approver.gateway.refusals.append((204, {"Exchange-State": ending}))
+                assert isinstance(await pending.outcome(), Ended | TimedOut)
             else:
                 asked.reject()
                 if ending == "forge":

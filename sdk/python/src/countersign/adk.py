@@ -2,23 +2,25 @@
 
 A call of a gated tool runs only after a signed approval of its arguments. The callback must be the
 last of its agent: a later one could change the call, so calls are denied then. It gates the tools
-of one agent. `gate_agents` gives it to inner agents too, and a call or transfer to an inner agent
-without it is denied. Tools that are nodes of a workflow belong to no agent: use
+of one agent. `gate_agents` gives it to inner agents too, and a call or transfer that reaches an
+inner agent without it is denied. Tools that are nodes of a workflow belong to no agent: use
 `approval_required` on their functions.
 """
 
+import itertools
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 from .client import DEFAULT_TIMEOUT, Client
 from .durations import Duration
 from .errors import Denied
-from .tool_gate import ToolGate, _denying
+from .tool_gate import ToolGate, _denying, gated_names
 
 try:
     from google.adk.agents import BaseAgent, LlmAgent
     from google.adk.tools.base_tool import BaseTool
     from google.adk.tools.tool_context import ToolContext
+    from google.adk.workflow import BaseNode
 except ImportError as error:
     raise ImportError("countersign.adk needs: pip install countersign[adk]") from error
 
@@ -29,7 +31,7 @@ ToolCallback = Callable[[BaseTool, dict[str, Any], ToolContext], Awaitable[dict[
 
 def approval_callback(
     client: Client,
-    tools: Sequence[str] | None = None,
+    tools: Sequence[BaseTool | Callable[..., Any] | str] | None = None,
     *,
     timeout: Duration = DEFAULT_TIMEOUT,
     approver: str | None = None,
@@ -40,16 +42,14 @@ def approval_callback(
     ADK runs the tool if and only if the callback returns None. The model reads a denial as the
     tool's response.
     """
-    if tools is not None and (isinstance(tools, str) or not tools):
-        raise ValueError("tools: expected a list of names")
     gate = ToolGate(client, "adk", timeout, approver, repo_ref)
-    gated = None if tools is None else frozenset(tools)
+    gated = None if tools is None else gated_names(tools)
 
     async def ask(
         tool: BaseTool, args: dict[str, Any], tool_context: ToolContext
     ) -> dict[str, Any] | None:
         try:
-            async with _denying():
+            async with _denying(tool.name):
                 _check_inner_agents(ask, tool, args, tool_context)
                 if gated is None or tool.name in gated:
                     _check_last(ask, tool_context)
@@ -64,23 +64,41 @@ def approval_callback(
     return ask
 
 
-def gate_agents(agent: BaseAgent, callback: ToolCallback) -> None:
-    """Gives the callback to an agent and to all agents in it, after the ones that they have."""
-    if not isinstance(agent, BaseAgent):
+def gate_agents(agent: BaseNode, callback: ToolCallback) -> None:
+    """Gives the callback to an agent and to all agents in it, after the ones that they have.
+
+    Agents are followed as sub-agents, as tools, and through workflows and their nodes.
+    """
+    if not isinstance(agent, BaseNode):
         raise TypeError("expected an agent")
     for each in _agents_in(agent):
         if callback not in each.canonical_before_tool_callbacks:
             each.before_tool_callback = [*each.canonical_before_tool_callbacks, callback]
 
 
-def _agents_in(agent: object) -> Iterator[LlmAgent]:
-    if isinstance(agent, LlmAgent):
-        yield agent
-        for tool in agent.tools:
-            yield from _agents_in(getattr(tool, "agent", None))
-    if isinstance(agent, BaseAgent):
-        for inner in agent.sub_agents:
-            yield from _agents_in(inner)
+def _agents_in(root: object) -> Iterator[LlmAgent]:
+    return (each for each in _parts_of(root) if isinstance(each, LlmAgent))
+
+
+def _parts_of(root: object) -> Iterator[BaseNode | BaseTool]:
+    """The nodes and tools that a node or a tool can run, itself included."""
+    waiting: list[object] = [root]
+    seen: dict[int, object] = {}
+    while waiting:
+        part = waiting.pop(0)
+        if id(part) in seen or not isinstance(part, BaseNode | BaseTool):
+            continue
+        seen[id(part)] = part
+        yield part
+        if isinstance(part, BaseTool):
+            # Of the framework's tools that run an agent or a node.
+            waiting += (getattr(part, "agent", None), getattr(part, "node", None))
+            continue
+        waiting += part._iter_static_children()
+        for name, value in part:
+            if name != "parent_agent":
+                values = [*value.values()] if isinstance(value, dict) else value
+                waiting += values if isinstance(values, list | tuple | set) else [values]
 
 
 def _check_last(callback: ToolCallback, tool_context: ToolContext) -> None:
@@ -92,12 +110,15 @@ def _check_last(callback: ToolCallback, tool_context: ToolContext) -> None:
 def _check_inner_agents(
     callback: ToolCallback, tool: BaseTool, args: dict[str, Any], tool_context: ToolContext
 ) -> None:
-    inner: object = getattr(tool, "agent", None)
+    reached: list[BaseNode | BaseTool] = [tool]
     if tool.name == "transfer_to_agent":
-        caller = tool_context.get_invocation_context().agent
+        caller, name = tool_context.get_invocation_context().agent, args.get("agent_name")
         if not isinstance(caller, BaseAgent):
             raise Denied("the caller of the tool is no agent")
-        inner = caller.root_agent.find_agent(str(args.get("agent_name")))
-    for agent in _agents_in(inner):
+        # Names need not be unique.
+        reached = [it for it in _parts_of(caller.root_agent) if it.name == name]
+        if not reached:
+            raise Denied("there is no agent of this name")
+    for agent in itertools.chain.from_iterable(map(_agents_in, reached)):
         if callback not in agent.canonical_before_tool_callbacks:
             raise Denied(f"the agent {agent.name} has no approval callback")

@@ -76,7 +76,7 @@ class _InputGate:
 
     async def before_tool(self, event: Any, call_id: str | None, _: Any) -> Any:
         try:
-            async with _denying():
+            async with _denying(None):
                 name = event["tool_name"]
                 if name in self._unasked:
                     return {}
@@ -99,7 +99,7 @@ class _InputGate:
                 return await self._other(name, given, context)
             return PermissionResultDeny(message=f"There is no permission to use {name}.")
         try:
-            async with _denying():
+            async with _denying(name):
                 approved = self._approved.pop(context.tool_use_id or "", None)
                 if approved is None or approved.text != Subject.of(Call(name, given)).text():
                     raise Changed

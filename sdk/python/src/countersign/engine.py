@@ -347,6 +347,9 @@ def _log(
 
 
 def _log_denied(denied: Denied, tool: str | None) -> None:
+    if denied._is_logged:
+        return
+    denied._is_logged = True
     about = (denied.request_id or "-", _shown(tool), denied.cause)
     LOG.warning("denied: request %s, tool %s, cause %s: %s", *about, denied)
 

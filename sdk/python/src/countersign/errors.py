@@ -20,6 +20,10 @@ class Denied(CountersignError):
     """The call must not run. There is no other answer than this and an accepted approval."""
 
     cause = "failed"
+    _effect = "Nothing was executed."
+    _advice = "Tell the user that it was not done."
+    # A denial passes several layers.
+    _is_logged = False
 
     def __init__(self, message: str, request_id: str | None = None) -> None:
         super().__init__(message)
@@ -34,9 +38,8 @@ class Denied(CountersignError):
     def for_model(self) -> str:
         """One paragraph for the model: why, that nothing was executed, and what not to do."""
         return (
-            f"This call was denied: {self._why()}. Nothing was executed. Do not repeat this call, "
-            "and do not try to reach the same effect in another way. "
-            "Tell the user that it was not done."
+            f"This call was denied: {self._why()}. {self._effect} Do not repeat this call, "
+            f"and do not try to reach the same effect in another way. {self._advice}"
         )
 
     def _why(self) -> str:
@@ -153,6 +156,8 @@ class AlreadyUsed(Denied):
     """The approval was used before: it counts for one execution."""
 
     cause = "already_used"
+    _effect = "It was not executed again. It may have been executed before."
+    _advice = "Tell the user to check whether it was done."
 
     def __init__(self, request_id: str) -> None:
         super().__init__("the approval was used before", request_id)

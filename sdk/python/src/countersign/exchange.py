@@ -131,6 +131,8 @@ class Exchange:
         deadline = grace.within(seconds + ANSWER_GRACE)
         answer = await self._gateway.expect(call, (200, 204), deadline)
         if answer.exchange_state is not None:
+            # Nobody signed it. The gateway could deliver an approval all the same.
+            await self._take_for_denial()
             raise ended(answer.exchange_state, self.request.id)
         return answer if answer.status == 200 else None
 

@@ -1,8 +1,9 @@
 """FastMCP servers: `server.add_middleware(ApprovalMiddleware(client, tools=[…]))`.
 
 A call of a gated tool runs only after a signed approval of its arguments. Gated names are those
-that this server lists. Middleware that handles calls must come before this one: after it, it would
-stand between the approval and the tool, and calls are denied.
+that this server lists. Middleware that handles calls must come before this one: after it, in an
+extension or in a mounted server, it would stand between the approval and the tool, and calls are
+denied.
 """
 
 from collections.abc import Sequence
@@ -12,14 +13,20 @@ from typing import Any
 from .client import DEFAULT_TIMEOUT, Client
 from .durations import Duration, seconds
 from .errors import Denied, NotAskable
-from .pending_calls import PendingCall, PendingCalls
-from .tool_gate import ToolGate, _denying
+from .pending_calls import PendingCall, PendingCalls, UnknownCall
+from .tool_gate import ToolGate, _denying, gated_names
 
 try:
+    from fastmcp import FastMCP
     from fastmcp.exceptions import ToolError
     from fastmcp.server.dependencies import get_context
+    from fastmcp.server.extensions import ServerExtension
     from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
-    from fastmcp.tools.base import ToolResult
+    from fastmcp.server.providers.addressing import parse_hashed_backend_name
+    from fastmcp.server.providers.fastmcp_provider import FastMCPProviderTool
+    from fastmcp.tools.base import Tool, ToolResult
+    from fastmcp.tools.tool_transform import TransformedTool
+    from fastmcp.utilities.versions import VersionSpec
     from mcp_types import CallToolRequestParams
 except ImportError as error:
     raise ImportError("countersign.fastmcp needs: pip install countersign[fastmcp]") from error
@@ -48,10 +55,11 @@ class ApprovalMiddleware(Middleware):
         approver: str | None = None,
         repo_ref: str | None = None,
     ) -> None:
-        if tools is not None and (isinstance(tools, str) or not tools):
-            raise ValueError("tools: expected a list of names")
+        # A function can be listed under another name than its own.
+        if tools is not None and not all(isinstance(name, str) for name in tools):
+            raise TypeError("tools: expected names")
         self._gate = ToolGate(client, "fastmcp", timeout, approver, repo_ref)
-        self._tools = None if tools is None else frozenset(tools)
+        self._tools = None if tools is None else gated_names(tools)
         wait = seconds("answer_within", answer_within or 0)
         self._waiting = PendingCalls(self._gate, wait)
         self._can_wait = answer_within is None
@@ -65,7 +73,7 @@ class ApprovalMiddleware(Middleware):
         # Calls that the tool makes itself are not resumed ones.
         _RESUMED.set(None)
         try:
-            async with _denying():
+            async with _denying(message.name):
                 if await self._is_gated(context):
                     arguments = await self._approved(message, resumed)
                     message = message.model_copy(update={"arguments": arguments})
@@ -77,7 +85,7 @@ class ApprovalMiddleware(Middleware):
         """Waits for the approval of an earlier call, runs it, and returns its result."""
         waiting = self._waiting.find(request_id)
         if waiting is None:
-            raise ToolError(Denied("no call waits under this id").for_model())
+            raise ToolError(UnknownCall(request_id).for_model())
         _RESUMED.set(waiting)
         # Through all middleware again, since another caller may have come.
         return await get_context().fastmcp.call_tool(waiting.name, waiting.arguments)
@@ -92,9 +100,8 @@ class ApprovalMiddleware(Middleware):
         # A tool can be reached by a name that is not listed.
         if self._tools is not None and name not in self._tools and tool is not None:
             return False
-        for later in server.middleware[server.middleware.index(self) + 1 :]:
-            if any(getattr(type(later), it) is not getattr(Middleware, it) for it in _CALL_HOOKS):
-                raise Denied(f"{type(later).__name__} must come before the approval")
+        _check_unchanged(server, server.middleware[server.middleware.index(self) + 1 :])
+        await _check_mounted(server, name)
         return True
 
     async def _approved(
@@ -110,3 +117,34 @@ class ApprovalMiddleware(Middleware):
         if resumed is None:
             return await self._waiting.ask(message.name, arguments)
         return await self._waiting.resume(resumed, message.name, arguments)
+
+
+def _check_unchanged(server: FastMCP[Any], later: Sequence[Middleware]) -> None:
+    """Denies if anything between the approval and the tool could change the call."""
+    for each in later:
+        if any(getattr(type(each), it) is not getattr(Middleware, it) for it in _CALL_HOOKS):
+            raise Denied(f"{type(each).__name__} must come before the approval")
+    for extension in server._extensions.values():
+        if type(extension).intercept_tool_call is not ServerExtension.intercept_tool_call:
+            raise Denied(f"the extension {extension.identifier} handles calls after the approval")
+
+
+async def _check_mounted(server: FastMCP[Any], name: str) -> None:
+    """A mounted server has middleware of its own, which runs after the approval."""
+    tool = await _tool_of(server, name, None)
+    while isinstance(tool, FastMCPProviderTool | TransformedTool):
+        if isinstance(tool, TransformedTool):
+            tool = tool.parent_tool
+            continue
+        inner: FastMCP[Any] = tool._server
+        _check_unchanged(
+            inner, [it for it in inner.middleware if type(it) is not ApprovalMiddleware]
+        )
+        version = VersionSpec(eq=tool.version) if tool.version else None
+        tool = await _tool_of(inner, tool._original_name or "", version)
+
+
+async def _tool_of(server: FastMCP[Any], name: str, version: VersionSpec | None) -> Tool | None:
+    """As the server finds it: by its listed name, or by its hash."""
+    tool, hashed = await server.get_tool(name, version), parse_hashed_backend_name(name)
+    return await server.get_tool_by_hash(*hashed) if tool is None and hashed else tool

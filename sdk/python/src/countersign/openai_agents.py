@@ -12,7 +12,7 @@ from .client import DEFAULT_TIMEOUT, Client
 from .durations import Duration
 from .errors import Denied
 from .pending import Approved, Outcome, StillWaiting
-from .tool_gate import ToolGate, arguments_of
+from .tool_gate import ToolGate, _denying, arguments_of
 
 try:
     from agents import FunctionTool
@@ -60,22 +60,24 @@ class _GatedInvoker:
         self.tool, self.gate, self.is_durable = tool, gate, is_durable
 
     async def __call__(self, context: "ToolContext[Any]", text: str) -> Any:
-        name = self.tool.qualified_name
+        # `tool_namespace` copies the tool that has this invoker, so only the call says which it is.
+        name = _qualified(self.tool.name, context.tool_namespace)
         try:
-            args = arguments_of(text)
-            if self.is_durable:
-                # The framework's own approval counts for nothing: this waits for the signed one.
-                key = _key(context.tool_call_id)
-                taken = await self.gate.wait_and_take(name, args, key)
-            else:
-                taken = await self.gate.ask(name, args)
+            async with _denying(name):
+                args = arguments_of(text)
+                if self.is_durable:
+                    # The SDK's own approval counts for nothing. This waits for the signed one.
+                    key = _key(context.tool_call_id)
+                    taken = await self.gate.wait_and_take(name, args, key)
+                else:
+                    taken = await self.gate.ask(name, args)
         except Denied as denied:
             return denied.for_model()
         return await self.tool.on_invoke_tool(context, json.dumps(taken))
 
 
 async def settle(state: "RunState[Any, Any]") -> bool:
-    """Approves or rejects the interruptions of gated tools, as people decided.
+    """Approves or rejects the interruptions of durable gates, as people decided.
 
     False if some are undecided yet: settle again later. The wrapped tool verifies each decision
     once more. Interruptions of other tools are left alone.
@@ -83,7 +85,7 @@ async def settle(state: "RunState[Any, Any]") -> bool:
     is_settled = True
     for item in state.get_interruptions():
         invoker = _invoker(item)
-        if invoker is None:
+        if invoker is None or not invoker.is_durable:
             continue
         outcome = await _outcome(invoker, item)
         if isinstance(outcome, StillWaiting):
@@ -96,10 +98,12 @@ async def settle(state: "RunState[Any, Any]") -> bool:
 
 
 async def _outcome(invoker: _GatedInvoker, item: "ToolApprovalItem") -> Outcome:
+    name = _qualified(invoker.tool.name, item.tool_namespace)
     try:
-        args = arguments_of(getattr(item.raw_item, "arguments", None))
-        key = _key(getattr(item.raw_item, "call_id", None))
-        return await invoker.gate.outcome(invoker.tool.qualified_name, args, key)
+        async with _denying(name):
+            args = arguments_of(getattr(item.raw_item, "arguments", None))
+            key = _key(getattr(item.raw_item, "call_id", None))
+            return await invoker.gate.outcome(name, args, key)
     except Denied as denied:
         return denied
 
@@ -110,9 +114,18 @@ def _key(call_id: str | None) -> str:
     return f"openai-agents/{call_id}"
 
 
+def _qualified(name: str, namespace: str | None) -> str:
+    """Tools of one name in several namespaces are different tools."""
+    return f"{namespace}.{name}" if namespace else name
+
+
 def _invoker(item: "ToolApprovalItem") -> _GatedInvoker | None:
-    for tool in item.agent.tools:
-        if isinstance(tool, FunctionTool) and tool.name == item.tool_name:
+    # The SDK calls a tool that is loaded later, and has no namespace, by its name as one.
+    namespace = None if item.tool_namespace == item.tool_name else item.tool_namespace
+    name = _qualified(item.tool_name or "", namespace)
+    # As the SDK does: of tools with the same name, the last one runs.
+    for tool in reversed(item.agent.tools):
+        if isinstance(tool, FunctionTool) and tool.qualified_name == name:
             invoker = tool.on_invoke_tool
             return invoker if isinstance(invoker, _GatedInvoker) else None
     return None

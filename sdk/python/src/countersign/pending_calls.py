@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from .approval import Approval
 from .call import Call
 from .durations import Deadline, timeout_seconds
-from .errors import Denied
+from .errors import AlreadyUsed, Denied
+from .exchange import ACK_TIMEOUT, LOG
 from .pending import Approved, Pending, StillWaiting
 from .tool_gate import ToolGate, _check_awaited, _denying
 
@@ -17,12 +18,23 @@ class NotDecidedYet(Denied):
     """The call has not run, and still can: the caller is told how."""
 
     cause = "waiting"
+    # It is no denial.
+    _is_logged = True
 
     def for_model(self) -> str:
         return (
             "This call waits for an approval. Nothing was executed yet. Do not repeat this call: "
             f'call result_of with request_id "{self.request_id}" to wait on and to get its result.'
         )
+
+
+class UnknownCall(AlreadyUsed):
+    """No call waits under this id: it has ended, by its execution or otherwise."""
+
+    cause = "ended"
+
+    def _why(self) -> str:
+        return "no call waits under this id"
 
 
 @dataclass(frozen=True)
@@ -53,34 +65,37 @@ class PendingCalls:
 
     async def ask(self, name: str, args: Mapping[str, object]) -> dict[str, object]:
         """Returns the arguments to run the call with, or raises `NotDecidedYet`."""
-        async with _denying():
+        async with _denying(name):
             gate, arguments = self._gate, copy.deepcopy(dict(args))
             deadline = Deadline.after(timeout_seconds(gate.timeout))
-            pending = await gate.client.submit(
-                Call(name, arguments),
-                timeout=gate.timeout,
-                approver=gate.approver,
-                repo_ref=gate.repo_ref,
-                metadata={"framework": gate.framework},
+            submission = asyncio.ensure_future(
+                gate.client.submit(
+                    Call(name, arguments),
+                    timeout=gate.timeout,
+                    approver=gate.approver,
+                    repo_ref=gate.repo_ref,
+                    metadata={"framework": gate.framework},
+                )
             )
-            if type(pending) is not Pending:
-                raise Denied("there is no request")
-            call = PendingCall(pending, name, arguments, deadline)
             try:
+                pending = await asyncio.shield(submission)
+                if type(pending) is not Pending:
+                    raise Denied("there is no request")
+                call = PendingCall(pending, name, arguments, deadline)
                 return await self.resume(call, name, arguments)
             except asyncio.CancelledError:
                 # Nobody else knows its id. A second cancellation does not stop the withdrawal.
-                task = asyncio.ensure_future(pending.withdraw())
+                task = asyncio.ensure_future(_withdraw(submission))
                 self._withdrawals.add(task)
                 task.add_done_callback(self._withdrawals.discard)
-                await asyncio.shield(task)
+                await asyncio.wait({task}, timeout=ACK_TIMEOUT)
                 raise
 
     async def resume(
         self, call: PendingCall, name: str, args: Mapping[str, object]
     ) -> dict[str, object]:
         """The same for a call that has waited before. It is approved once."""
-        async with _denying():
+        async with _denying(name):
             request_id, arguments = call.pending.request_id, copy.deepcopy(dict(args))
             outcome = await call.pending.outcome(wait=self._wait)
             if isinstance(outcome, StillWaiting):
@@ -97,3 +112,12 @@ class PendingCalls:
                     raise Denied("there is no approval")
                 _check_awaited()
                 return arguments
+
+
+async def _withdraw(submission: "asyncio.Future[Pending]") -> None:
+    """After its submission, of which the caller has not seen the end."""
+    try:
+        await (await submission).withdraw()
+    except Exception as error:
+        # The caller is cancelled, not denied.
+        LOG.debug("a cancelled call was not withdrawn: %s", type(error).__name__)

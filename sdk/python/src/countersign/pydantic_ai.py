@@ -1,8 +1,9 @@
 """Pydantic AI: `Agent(…, capabilities=[Approvals(client, tools=[…])])`.
 
 A call of a gated tool runs only after a signed approval of its arguments. The gate is by name and
-innermost, so no other capability stands between the approval and the tool. Give it to sub-agents
-too: each agent has its own capabilities.
+innermost, so no other capability stands between the approval and the tool; a run with one that
+would is refused. Output functions cannot be gated, and are refused under a gated name. Give it to
+sub-agents too: each agent has its own capabilities.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,15 +17,23 @@ from .pending import StillWaiting
 from .tool_gate import ToolGate, gated_names
 
 try:
-    from pydantic_ai import ApprovalRequired, DeferredToolResults, ToolApproved, ToolDenied
+    from pydantic_ai import (
+        ApprovalRequired,
+        DeferredToolResults,
+        ToolApproved,
+        ToolDenied,
+        UserError,
+    )
     from pydantic_ai.capabilities import AbstractCapability, CapabilityOrdering
-    from pydantic_ai.toolsets import WrapperToolset
+    from pydantic_ai.toolsets import PreparedToolset, WrapperToolset
 except ImportError as error:
     needed = "countersign.pydantic_ai needs: pip install countersign[pydantic-ai]"
     raise ImportError(needed) from error
 
 if TYPE_CHECKING:
     from pydantic_ai import DeferredToolRequests, RunContext, Tool
+    from pydantic_ai.output import OutputContext
+    from pydantic_ai.tools import ToolDefinition
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 
 TESTED_VERSIONS = "pydantic-ai-slim>=2.66.0,<2.67"
@@ -56,7 +65,27 @@ class Approvals(AbstractCapability[Any]):
         return CapabilityOrdering(position="innermost")
 
     def get_wrapper_toolset(self, toolset: "AbstractToolset[Any]") -> "AbstractToolset[Any]":
+        # The framework's own one. A later capability of the same position would wrap it first.
+        if type(toolset) not in (PreparedToolset, _GatedToolset):
+            raise UserError(f"Approvals must come after the capability of {type(toolset).__name__}")
         return _GatedToolset(toolset, self)
+
+    async def prepare_output_tools(
+        self, ctx: "RunContext[Any]", tool_defs: "list[ToolDefinition]"
+    ) -> "list[ToolDefinition]":
+        for tool in tool_defs:
+            if self.is_gated(tool.name):
+                raise UserError(f"{tool.name}: an output tool cannot be gated")
+        return tool_defs
+
+    async def before_output_process(
+        self, ctx: "RunContext[Any]", *, output_context: "OutputContext", output: Any
+    ) -> Any:
+        """Output functions run outside of the toolset. Of a union, their names are unknown."""
+        name = output_context.function_name
+        if output_context.has_function and (name is None or self.is_gated(name)):
+            raise Denied("an output function cannot be gated")
+        return output
 
     def retry(self, requests: "DeferredToolRequests") -> DeferredToolResults:
         """Results that let the deferred calls of gated tools look for their decisions.

@@ -16,6 +16,7 @@ from .client import Client
 from .durations import Duration, timeout_seconds
 from .e2e.errors import Refusal
 from .e2e.strict_json import parse_object
+from .engine import _log_denied
 from .errors import Changed, Denied, NotAskable
 from .pending import Approved, Outcome, Pending, StillWaiting
 from .request import RequestOptions
@@ -39,7 +40,7 @@ class ToolGate:
 
     async def ask(self, name: str, args: Mapping[str, object]) -> dict[str, object]:
         """Waits for an approval. Returns the arguments to run the call with: a copy of `args`."""
-        async with _denying():
+        async with _denying(name):
             detached = _detached(args)
             subject = Subject.of(Call(name, detached))
 
@@ -65,7 +66,7 @@ class ToolGate:
 
     async def submit(self, name: str, args: Mapping[str, object], key: str) -> Pending:
         """Asks without waiting. The same key is the same request, in every process."""
-        async with _denying():
+        async with _denying(name):
             pending = await self.client.submit(
                 Call(name, _detached(args)),
                 timeout=self.timeout,
@@ -81,7 +82,7 @@ class ToolGate:
     async def outcome(self, name: str, args: Mapping[str, object], key: str) -> Outcome:
         """Submits, and looks for a decision. To run the call, `take` it."""
         try:
-            async with _denying():
+            async with _denying(name):
                 return _checked(await (await self.submit(name, args, key)).outcome())
         except Denied as denied:
             return denied
@@ -90,7 +91,7 @@ class ToolGate:
         self, name: str, args: Mapping[str, object], key: str
     ) -> dict[str, object] | StillWaiting:
         """Submits, and uses the approval if there is one. It counts once, in every process."""
-        async with _denying():
+        async with _denying(name):
             detached = _detached(args)
             pending = await self.submit(name, detached, key)
             outcome = _checked(await pending.outcome())
@@ -104,7 +105,7 @@ class ToolGate:
         self, name: str, args: Mapping[str, object], key: str
     ) -> dict[str, object]:
         """The same, but waits for a decision until the request ends."""
-        async with _denying():
+        async with _denying(name):
             detached = _detached(args)
             pending = await self.submit(name, detached, key)
             outcome = _checked(await pending.outcome())
@@ -120,6 +121,9 @@ class ToolGate:
 
 def gated_names(tools: Iterable[object]) -> frozenset[str]:
     """The names of tools, given as objects of a framework, functions or texts."""
+    if isinstance(tools, str | bytes):
+        # Its letters would be gated.
+        raise TypeError("tools: expected a list of tools or their names")
     names = [
         tool if isinstance(tool, str) else getattr(tool, "name", getattr(tool, "__name__", None))
         for tool in tools
@@ -169,11 +173,14 @@ def _check_awaited() -> None:
 
 
 @asynccontextmanager
-async def _denying() -> AsyncGenerator[None]:
-    """Turns every error before the execution into a denial."""
+async def _denying(tool: str | None) -> AsyncGenerator[None]:
+    """Turns every error before the execution into a denial, and logs it."""
     try:
         yield
-    except Denied:
+    except Denied as denied:
+        _log_denied(denied, tool)
         raise
     except Exception as error:
-        raise Denied(f"an unexpected error ({type(error).__name__})") from error
+        unexpected = Denied(f"an unexpected error ({type(error).__name__})")
+        _log_denied(unexpected, tool)
+        raise unexpected from error

@@ -9,7 +9,10 @@ from drive_adk import reported, run_agent, scripted, tools_of
 from entries import until
 from google.adk.agents import LlmAgent
 from google.adk.tools.agent_tool import AgentTool
+from google.adk.tools.function_tool import FunctionTool
+from google.adk.workflow import BaseNode, Workflow
 from harness import Scene, ToolCall, World, pay
+from pydantic import BaseModel
 
 from countersign.adk import approval_callback, gate_agents
 from countersign.testing import FakeApprover
@@ -75,8 +78,12 @@ def test_an_argument_that_is_added_while_a_person_thinks_does_not_run() -> None:
     assert notes == [""]
 
 
+class PayRequest(BaseModel):
+    request: str
+
+
 @pytest.mark.parametrize("is_gated", [False, True])
-@pytest.mark.parametrize("nesting", ["transfer", "tool"])
+@pytest.mark.parametrize("nesting", ["transfer", "tool", "workflow", "tool in a workflow"])
 def test_an_inner_agent_without_the_callback_is_not_reached(nesting: str, is_gated: bool) -> None:
     scene = approving()
     ask = approval_callback(scene.client, ["pay"])
@@ -84,18 +91,41 @@ def test_an_inner_agent_without_the_callback_is_not_reached(nesting: str, is_gat
     if nesting == "transfer":
         model = scripted([ToolCall("transfer_to_agent", {"agent_name": "payer"})])
         outer = LlmAgent(name="outer", model=model, sub_agents=[inner])
+    elif nesting != "tool":
+        model = scripted([ToolCall("flow", {"request": "pay"})])
+        node: Any = inner if nesting == "workflow" else AgentTool(inner)
+        flow = Workflow(name="flow", edges=[("START", node)], input_schema=PayRequest)
+        tools: list[Any] = [flow]
+        outer = LlmAgent(name="outer", model=model, tools=tools)
     else:
         model = scripted([ToolCall("payer", {"request": "pay"})])
         outer = LlmAgent(name="outer", model=model, tools=[AgentTool(inner)])
     outer.before_tool_callback = ask
     if is_gated:
-        gate_agents(inner, ask)
+        gate_agents(outer, ask)
     run(outer)
     if is_gated:
         assert scene.world.ran == [pay(7)]
+        assert [asked.tool for asked in scene.approver.asked] == ["pay"]
     else:
         assert scene.world.ran == []
         assert "Nothing was executed" in reported(model).texts[0]
+
+
+@pytest.mark.parametrize("name", ["payer", "nobody"])
+def test_a_transfer_is_denied_unless_each_agent_of_the_name_has_the_callback(name: str) -> None:
+    scene = approving()
+    ask = approval_callback(scene.client, ["pay"])
+    found = LlmAgent(name="payer", model=scripted([]), before_tool_callback=ask)
+    other = LlmAgent(name="payer", model=scripted([pay(7)]), tools=tools_of(scene))
+    inner = LlmAgent(name="inner", model=scripted([]), before_tool_callback=ask)
+    model = scripted([ToolCall("transfer_to_agent", {"agent_name": name})])
+    with warnings.catch_warnings(action="ignore"):
+        inner.sub_agents = [other]
+        outer = LlmAgent(name="outer", model=model, sub_agents=[found, inner])
+    outer.before_tool_callback = ask
+    run(outer)
+    assert "Nothing was executed" in reported(model).texts[0]
 
 
 def test_agents_get_the_callback_once_and_last() -> None:
@@ -113,6 +143,23 @@ def test_agents_get_the_callback_once_and_last() -> None:
         gate_agents(object(), ask)  # type: ignore[arg-type]
 
 
+class HelperNode(BaseNode):
+    helpers: list[LlmAgent] = []  # noqa: RUF012
+    by_name: dict[str, LlmAgent] = {}  # noqa: RUF012
+
+
+def test_agents_are_found_in_the_members_of_nodes() -> None:
+    ask = approval_callback(FakeApprover().client, ["pay"])
+    first, second = LlmAgent(name="first", model="none"), LlmAgent(name="second", model="none")
+    flow = Workflow(
+        name="flow",
+        edges=[("START", HelperNode(name="node", helpers=[first], by_name={"second": second}))],
+    )
+    gate_agents(flow, ask)
+    assert first.canonical_before_tool_callbacks == [ask]
+    assert second.canonical_before_tool_callbacks == [ask]
+
+
 def test_without_names_every_tool_is_gated() -> None:
     scene = Scene(FakeApprover(), World())
     model = scripted([pay(7), ToolCall("look", {"place": "home"})])
@@ -122,7 +169,20 @@ def test_without_names_every_tool_is_gated() -> None:
     assert {asked.tool for asked in scene.approver.asked} == {"pay", "look"}
 
 
-@pytest.mark.parametrize("tools", ["pay", []])
-def test_names_are_a_list(tools: Any) -> None:
-    with pytest.raises(ValueError, match="list of names"):
+@pytest.mark.parametrize(
+    ("tools", "error"), [("pay", TypeError), ([7], TypeError), ([], ValueError)]
+)
+def test_tools_are_a_list(tools: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="tools: expected"):
         approval_callback(FakeApprover().client, tools)
+
+
+@pytest.mark.parametrize("is_object", [False, True])
+def test_tools_are_given_as_functions_or_objects_too(is_object: bool) -> None:
+    scene = Scene(FakeApprover(), World())
+    model = scripted([pay(7)])
+    tool = FunctionTool(tools_of(scene)[0]) if is_object else tools_of(scene)[0]
+    callback = approval_callback(scene.client, [tool])
+    run(LlmAgent(name="a", model=model, tools=[tool], before_tool_callback=callback))
+    assert scene.world.ran == []
+    assert [asked.tool for asked in scene.approver.asked] == ["pay"]

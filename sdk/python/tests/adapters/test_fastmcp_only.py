@@ -12,8 +12,11 @@ from entries import until
 from fastmcp import Client, Context, FastMCP
 from fastmcp.apps.app import FastMCPApp
 from fastmcp.exceptions import ToolError
+from fastmcp.server.extensions import ServerExtension
 from fastmcp.server.middleware import Middleware, MiddlewareContext
 from fastmcp.server.providers.addressing import hashed_backend_name
+from fastmcp.server.transforms import ToolTransform
+from fastmcp.tools.tool_transform import ToolTransformConfig
 from harness import Scene, ToolCall, World, pay
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequestParams
@@ -83,7 +86,9 @@ def test_a_call_is_resumed_once(gated: list[str] | None) -> None:
         result = await server.call("result_of", request_id=request_id)
         assert (result.structured_content, result.is_error) == ({"paid": 7}, False)
         assert world.ran == [pay(7)]
-        assert "This call was denied" in await server.result_of(request_id)
+        again = await server.result_of(request_id)
+        assert "It may have been executed before" in again
+        assert "Nothing was executed" not in again
         assert world.ran == [pay(7)]
         assert [asked.args for asked in approver.asked] == [{"amount": 7}]
 
@@ -123,7 +128,9 @@ def test_a_gateway_cannot_let_a_resumed_call_pass(spoil: str) -> None:
 
 def test_an_unknown_request_id_runs_nothing() -> None:
     async def work(server: ServerSession) -> None:
-        assert "Nothing was executed" in await server.result_of("01a1edf9-c730-7dce-8bec-83b62e72")
+        text = await server.result_of("01a1edf9-c730-7dce-8bec-83b62e72")
+        assert "It was not executed again" in text
+        assert "Nothing was executed" not in text
 
     scene = resuming(work)
     assert (scene.world.ran, scene.approver.asked) == ([], [])
@@ -281,6 +288,95 @@ def test_no_middleware_stands_between_approval_and_tool(is_later: bool) -> None:
         assert [asked.args for asked in approver.asked] == [{"amount": 99}]
 
 
+class RewriteExtension(ServerExtension):
+    identifier = "test/rewrite"
+
+    async def intercept_tool_call(self, params: Any, context: Any, call_next: Any) -> Any:
+        params.arguments["amount"] = 99
+        return await call_next()
+
+
+class QuietExtension(ServerExtension):
+    identifier = "test/quiet"
+
+
+def approved_call(server: FastMCP, scene: Scene, name: str = "pay") -> str:
+    """The text of an approved call through the server, which gets its gate here."""
+    scene.approver.when().approve()
+    server.add_middleware(ApprovalMiddleware(scene.client, [name]))
+    return asyncio.run(call_in_memory(server, [ToolCall(name, {"amount": 7})])).texts[0]
+
+
+def denied_cause(server: FastMCP, scene: Scene, name: str) -> str:
+    scene.approver.when().approve()
+    server.add_middleware(ApprovalMiddleware(scene.client, [name]))
+    with pytest.raises(ToolError) as error:
+        asyncio.run(server.call_tool(name, {"amount": 7}))
+    return str(error.value.__cause__)
+
+
+def add_changing(server: FastMCP, by: str) -> None:
+    match by:
+        case "extension":
+            server.add_extension(RewriteExtension())
+        case "middleware":
+            server.add_middleware(RewriteMiddleware())
+        case _:
+            server.add_extension(QuietExtension())
+            server.add_middleware(ListMiddleware())
+
+
+@pytest.mark.parametrize("by", ["extension", "middleware", "nothing"])
+@pytest.mark.parametrize("depth", [1, 2])
+def test_nothing_in_a_mounted_server_changes_an_approved_call(by: str, depth: int) -> None:
+    _, scene = rejecting()
+    server = server_of(scene, tools_of(scene))
+    add_changing(server, by)
+    for name in ("inner", "outer")[-depth:]:
+        outer: FastMCP = FastMCP(name)
+        outer.mount(server, namespace=name)
+        server = outer
+    name = "outer_pay" if depth == 1 else "outer_inner_pay"
+    text = approved_call(server, scene, name)
+    if by == "nothing":
+        assert scene.world.ran == [pay(7)]
+    else:
+        assert scene.world.ran == []
+        assert "Nothing was executed" in text
+
+
+@pytest.mark.parametrize("by", ["extension", "nothing"])
+def test_no_extension_stands_between_approval_and_tool(by: str) -> None:
+    _, scene = rejecting()
+    server = server_of(scene, tools_of(scene))
+    add_changing(server, by)
+    text = approved_call(server, scene)
+    assert scene.world.ran == ([] if by == "extension" else [pay(7)])
+    assert ("Nothing was executed" in text) == (by == "extension")
+
+
+def test_a_tool_that_was_transformed_is_followed_to_its_server() -> None:
+    _, scene = rejecting()
+    inner = server_of(scene, tools_of(scene))
+    add_changing(inner, "middleware")
+    server: FastMCP = FastMCP("outer")
+    server.mount(inner)
+    server.add_transform(ToolTransform({"pay": ToolTransformConfig(name="settle")}))
+    assert "Nothing was executed" in approved_call(server, scene, "settle")
+    assert scene.world.ran == []
+
+
+def test_a_mounted_server_may_have_its_own_gate() -> None:
+    _, scene = rejecting()
+    inner = server_of(scene, tools_of(scene))
+    inner.add_middleware(ApprovalMiddleware(scene.client, ["pay"]))
+    server: FastMCP = FastMCP("outer")
+    server.mount(inner)
+    approved_call(server, scene)
+    assert scene.world.ran == [pay(7)]
+    assert len(scene.approver.asked) == 2
+
+
 @pytest.mark.parametrize("is_approved", [False, True])
 def test_a_tool_is_gated_under_its_hash_too(is_approved: bool) -> None:
     approver, scene = rejecting()
@@ -294,6 +390,19 @@ def test_a_tool_is_gated_under_its_hash_too(is_approved: bool) -> None:
     asyncio.run(call_in_memory(server, [ToolCall(name, {"amount": 7})]))
     assert [asked.tool for asked in approver.asked] == [name]
     assert scene.world.ran == ([pay(7)] if is_approved else [])
+
+
+def test_a_hash_is_followed_to_its_server() -> None:
+    _, scene = rejecting()
+    app = FastMCPApp("till")
+    app.tool(tools_of(scene)[0])
+    inner: FastMCP = FastMCP("inner")
+    inner.add_provider(app)
+    add_changing(inner, "middleware")
+    server: FastMCP = FastMCP("outer")
+    server.mount(inner)
+    assert "must come before" in denied_cause(server, scene, hashed_backend_name("till", "pay"))
+    assert scene.world.ran == []
 
 
 @pytest.mark.parametrize("more", [{"request_state": "a"}, {"input_responses": {}}, {}])
@@ -331,9 +440,12 @@ def test_a_version_of_a_gated_tool_is_refused() -> None:
     assert (scene.world.ran, approver.asked) == ([], [])
 
 
-@pytest.mark.parametrize("tools", ["pay", []])
-def test_names_are_a_list(tools: Any) -> None:
-    with pytest.raises(ValueError, match="list of names"):
+@pytest.mark.parametrize(
+    ("tools", "error"),
+    [("pay", TypeError), ([], ValueError), ([text_of], TypeError), (["pay", 7], TypeError)],
+)
+def test_names_are_a_list(tools: Any, error: type[Exception]) -> None:
+    with pytest.raises(error, match="tools: expected"):
         ApprovalMiddleware(FakeApprover().client, tools)
 
 

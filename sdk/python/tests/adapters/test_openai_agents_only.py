@@ -101,11 +101,16 @@ def run_text(scene: Scene, arguments: str, **more: Any) -> str:
 @pytest.mark.parametrize(
     "text", ['{"amount":1,"amount":99}', '{"amount":1', "[1]", '{"amount":NaN}']
 )
-def test_arguments_that_can_be_read_in_two_ways(scene: Scene, text: str) -> None:
+def test_arguments_that_can_be_read_in_two_ways(
+    scene: Scene, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
     scene.approver.when().approve()
     assert "Nothing was executed" in run_text(scene, text)
     assert scene.world.ran == []
     assert scene.approver.asked == []
+    (logged,) = [it.getMessage() for it in caplog.records if it.name == "countersign"]
+    assert "denied: request -, tool pay, cause not_askable" in logged
+    assert "99" not in logged
 
 
 def test_numbers_keep_their_type(scene: Scene) -> None:
@@ -149,6 +154,20 @@ def test_settle_leaves_other_tools_alone(scene: Scene) -> None:
         assert (await Runner.run(agent, state, run_config=CONFIG)).interruptions
         assert scene.world.ran == []
         assert scene.approver.asked == []
+
+    asyncio.run(main())
+
+
+def test_settle_leaves_gates_alone_that_wait_in_memory(scene: Scene) -> None:
+    async def main() -> None:
+        tool = gate(tools_of(scene)[0], scene.client)
+        tool.needs_approval = True
+        model = ScriptedModel([[function_call("pay", {"amount": 7}, call_id="c")]])
+        agent = Agent("payer", model=model, tools=[tool])
+        state = (await Runner.run(agent, "go", run_config=CONFIG)).to_state()
+        assert await settle(state)
+        assert scene.approver.asked == []
+        assert state.get_interruptions()
 
     asyncio.run(main())
 

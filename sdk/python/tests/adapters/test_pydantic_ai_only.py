@@ -13,11 +13,22 @@ from pydantic_ai import (
     DeferredToolRequests,
     DeferredToolResults,
     ModelMessagesTypeAdapter,
+    PromptedOutput,
+    TextOutput,
     ToolApproved,
+    ToolOutput,
+    UserError,
 )
-from pydantic_ai.capabilities import AbstractCapability, HandleDeferredToolCalls
+from pydantic_ai.capabilities import (
+    AbstractCapability,
+    CapabilityOrdering,
+    HandleDeferredToolCalls,
+)
+from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.toolsets import WrapperToolset
 
-from countersign import NotAskable
+from countersign import Denied, NotAskable
 from countersign.call import to_json
 from countersign.pydantic_ai import Approvals
 from countersign.testing import FakeApprover
@@ -94,6 +105,97 @@ def test_the_person_is_asked_about_what_runs(scene: Scene, is_first: bool) -> No
     assert scene.world.ran == [pay(14)]
 
 
+class DoubleToolset(WrapperToolset[Any]):
+    async def call_tool(self, name: str, tool_args: Any, ctx: Any, tool: Any) -> Any:
+        return await super().call_tool(name, {"amount": 2 * tool_args["amount"]}, ctx, tool)
+
+
+class InnermostCapability(AbstractCapability[Any]):
+    def get_ordering(self) -> CapabilityOrdering:
+        return CapabilityOrdering(position="innermost")
+
+    def get_wrapper_toolset(self, toolset: Any) -> Any:
+        return DoubleToolset(toolset)
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+def test_no_innermost_capability_stands_between_approval_and_tool(
+    scene: Scene, is_last: bool
+) -> None:
+    scene.approver.when().approve()
+    capabilities: list[Any] = [Approvals(scene.client, ["pay"]), InnermostCapability()]
+    agent: Agent[Any, Any] = Agent(
+        scripted(scene, [pay(7)]),
+        toolsets=[toolset_of(scene)],
+        capabilities=capabilities[::-1] if is_last else capabilities,
+    )
+    if is_last:
+        asyncio.run(agent.run("go"))
+        assert scene.world.ran == [pay(14)]
+        assert [asked.args for asked in scene.approver.asked] == [{"amount": 14}]
+    else:
+        with pytest.raises(UserError, match="DoubleToolset"):
+            asyncio.run(agent.run("go"))
+        assert scene.world.ran == []
+
+
+def test_two_gates_of_one_agent_both_ask(scene: Scene) -> None:
+    scene.approver.when().approve()
+    gates = [Approvals(scene.client, ["pay"]), Approvals(scene.client, ["pay", "look"])]
+    agent: Agent[Any, Any] = Agent(
+        scripted(scene, [pay(7)]), toolsets=[toolset_of(scene)], capabilities=gates
+    )
+    asyncio.run(agent.run("go"))
+    assert scene.world.ran == [pay(7)]
+    assert len(scene.approver.asked) == 2
+
+
+def answering(part: Any) -> FunctionModel:
+    return FunctionModel(lambda *_: ModelResponse([part]))
+
+
+@pytest.mark.parametrize("kind", ["tool", "name", "text", "union", "another"])
+@pytest.mark.parametrize("is_of_run", [False, True])
+def test_output_functions_with_a_gated_name_do_not_run(
+    scene: Scene, kind: str, is_of_run: bool
+) -> None:
+    scene.approver.when().approve()
+
+    def pay(amount: int) -> str:
+        scene.world.pay(amount)
+        return "paid"
+
+    def pay_text(text: str) -> str:
+        scene.world.pay(text)
+        return "paid"
+
+    gated = {"text": "pay_text", "another": "refund"}.get(kind, "pay")
+    union: list[Any] = [pay, Receiver]
+    cases: dict[str, tuple[Any, Any]] = {
+        "tool": (pay, ToolCallPart("final_result", {"amount": 7})),
+        "another": (pay, ToolCallPart("final_result", {"amount": 7})),
+        "name": (ToolOutput(Receiver, name="pay"), ToolCallPart("pay", {})),
+        "text": (TextOutput(pay_text), TextPart("7")),
+        "union": (
+            PromptedOutput(union),
+            TextPart('{"result": {"kind": "pay", "data": {"amount": 7}}}'),
+        ),
+    }
+    output, part = cases[kind]
+    agent: Agent[Any, Any] = Agent(
+        answering(part),
+        capabilities=[Approvals(scene.client, [gated])],
+        output_type=str if is_of_run else output,
+    )
+    more: Any = {"output_type": output} if is_of_run else {}
+    if kind == "another":
+        assert asyncio.run(agent.run("go", **more)).output == "paid"
+        return
+    with pytest.raises((Denied, UserError), match="output"):
+        asyncio.run(agent.run("go", **more))
+    assert scene.world.ran == []
+
+
 class Receiver(BaseModel):
     name: str
     since: date
@@ -146,5 +248,7 @@ def test_tools_are_named(scene: Scene) -> None:
         Approvals(scene.client, [])
     with pytest.raises(TypeError):
         Approvals(scene.client, [7])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="list"):
+        Approvals(scene.client, "pay")
     with pytest.raises(ValueError, match="timeout"):
         Approvals(scene.client, ["pay"], timeout="none")

@@ -76,6 +76,7 @@ def refuse(
     run: Run,
     timeout: str = "20s",
     also: type[Exception] = Denied,
+    told: str = "Nothing was executed",
 ) -> tuple[str, Scene]:
     """Asserts that nothing ran. Returns the text that the model got, empty if the run ended."""
     report, scene = play(prepare, run, timeout)
@@ -83,7 +84,7 @@ def refuse(
     if report.error is not None:
         assert any(isinstance(error, Denied | also) for error in chain(report.error)), report.error
         return "", scene
-    assert "Nothing was executed" in report.texts[0]
+    assert told in report.texts[0]
     assert "Do not repeat" in report.texts[0]
     return report.texts[0], scene
 
@@ -423,7 +424,10 @@ def test_14_a_run_that_is_resumed_twice(driver: AdapterDriver) -> None:
         scene.world.ran.clear()
         return await driver.resume(scene, state)
 
-    _, scene = refuse(waiting, twice)
+    # The model must not report it as not done.
+    text, scene = refuse(waiting, twice, told="It may have been executed before")
+    assert "Nothing was executed" not in text
+    assert "not done" not in text
     assert len(scene.approver.asked) == 1
 
 
