@@ -29,7 +29,8 @@ def test_an_adapter(name: str) -> None:
     assert {part.operator for part in tested.specifier} == {">=", "<"}
     assert version(tested.name) in tested.specifier
     lines = (ROOT / "src" / "countersign" / f"{name}.py").read_text().splitlines()
-    assert len(lines) <= 120
+    # Thin, with the checks that nothing stands between an approval and its tool.
+    assert len(lines) <= 150
 
 
 def test_every_adapter_has_a_driver() -> None:
