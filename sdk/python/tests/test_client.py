@@ -323,9 +323,14 @@ def test_an_interrupt_withdraws() -> None:
             time.sleep(0.1)
             os.kill(os.getpid(), signal.SIGINT)
 
+        # A process in the background may have been started with the signal ignored.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
         threading.Thread(target=interrupt).start()
-        with pytest.raises(KeyboardInterrupt):
-            client.ask(Call("pay", {}), timeout="20s")
+        try:
+            with pytest.raises(KeyboardInterrupt):
+                client.ask(Call("pay", {}), timeout="20s")
+        finally:
+            signal.signal(signal.SIGINT, before)
         assert approver.asked[0].state == "withdrawn"
 
 
