@@ -1,5 +1,5 @@
 // A gateway that lies, as the proxy of the gateway's own hostile tests does: forged, swapped, replayed,
-// withheld and altered messages, and edited statements. Whatever it says, nothing runs.
+// withheld and altered messages, and edited statements. None of them makes anything run.
 
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
