@@ -184,12 +184,6 @@ impl OutcomeKey {
         Zeroizing::new(encoding::encode(self.0.as_bytes()))
     }
 
-    /// Whether the artifact names this key. Only its enforcer has it.
-    pub fn is_of(&self, artifact: &PlainArtifact) -> bool {
-        let named = artifact.outcome_key().map(PublicKey::as_bytes);
-        named == Some(self.0.verifying_key().as_bytes())
-    }
-
     /// Names the key in the members of an artifact, before it is sealed.
     pub fn name_in(&self, members: &mut Map<String, Value>) {
         let key = encoding::encode(self.0.verifying_key().as_bytes());

@@ -34,6 +34,7 @@ mod refused_lists;
 mod repository;
 mod rfc9180;
 mod sealing;
+mod stored_request;
 mod texts;
 mod vectors;
 mod vectors_sealed;
