@@ -67,8 +67,7 @@ test-sdk: postgres ## Check the client libraries and run all of their tests, aga
 
 .PHONY: test-sdk-newest
 test-sdk-newest: ## Test the adapters of the client libraries with the newest published agent frameworks.
-	scripts/sdk-python newest
-	scripts/sdk-typescript newest
+	status=0; for library in python typescript; do scripts/sdk-$$library newest || status=1; done; exit $$status
 
 .PHONY: sdk-packages
 sdk-packages: ## Build the packages of the client libraries: target/sdk-packages.
