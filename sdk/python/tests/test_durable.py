@@ -5,7 +5,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from entries import until
 
@@ -20,8 +19,6 @@ from countersign import (
     KeyReused,
     Rejected,
     StillWaiting,
-    TimedOut,
-    Unavailable,
     Untrusted,
     exchange,
 )
@@ -316,44 +313,6 @@ def test_a_gateway_that_is_away_is_no_denial(monkeypatch: pytest.MonkeyPatch) ->
             assert isinstance(await pending.outcome(wait="100ms"), StillWaiting)
             approver.gateway.up()
             assert isinstance(await pending.outcome(), Approved)
-
-    asyncio.run(main())
-
-
-@pytest.mark.parametrize(
-    ("place", "status", "code", "denial"),
-    [
-        ("/wait", 404, "NOT_FOUND", Unavailable),
-        ("/v1/artifacts", 404, "NOT_FOUND", Unavailable),
-        ("/v1/artifacts", 422, "EXPIRED", TimedOut),
-    ],
-)
-def test_a_refused_call_is_not_final(
-    place: str, status: int, code: str, denial: type[Denied]
-) -> None:
-    async def main() -> None:
-        with FakeApprover() as approver:
-            approver.when().approve()
-            honest, body = approver.gateway.answer, {"code": f"PROTO_ERR_{code}"}
-
-            async def refusing(request: httpx.Request) -> httpx.Response:
-                is_refused = request.url.path.endswith(place)
-                return httpx.Response(status, json=body) if is_refused else await honest(request)
-
-            approver.gateway.answer = refusing  # type: ignore[method-assign]
-            try:
-                pending = await approver.client.submit(CALL, timeout="1h", key="k")
-                denied = await pending.outcome()
-            except Denied as error:
-                denied = error
-            assert type(denied) is denial
-            approver.gateway.answer = honest  # type: ignore[method-assign]
-            pending = await approver.client.submit(CALL, timeout="1h", key="k")
-            assert pending.request_id == denied.request_id
-            ran = []
-            async with (await approved(approver, pending.to_json())).use(CALL):
-                ran.append(pending.request_id)
-            assert ran == [denied.request_id]
 
     asyncio.run(main())
 
