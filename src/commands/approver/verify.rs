@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use countersign::client::profile::{Profile, ProfileError};
+use countersign::client::profile::{Profile, ProfileError, ProfileFile};
 use countersign::client::{ClientError, DecisionRecord, MAX_RECORD_BYTES, VerifiedRecord, visible};
 use countersign::e2e::{DeviceId, DeviceTrust, Error};
 use serde_json::json;
@@ -91,34 +91,35 @@ fn by_profile(
     record: &DecisionRecord,
     options: &ClientOptions,
 ) -> anyhow::Result<Result<(), String>> {
-    let profile = match options.file()?.load() {
+    let mut judged = Err(Error::UnknownDevice(record.device.id()));
+    for trust in trusts(&options.file()?)? {
+        match record.is_trusted_by(&trust) {
+            // One role knows of the revocation, and another may not.
+            Err(error @ Error::RevokedDevice(_)) => return Ok(Err(error.to_string())),
+            Ok(()) => judged = Ok(()),
+            Err(_) => {}
+        }
+    }
+    Ok(judged.map_err(|error| error.to_string()))
+}
+
+/// Everything that the profile's roles know: a record may leave a revocation out.
+fn trusts(file: &ProfileFile) -> anyhow::Result<Vec<DeviceTrust>> {
+    let profile = match file.load() {
         Ok(profile) => profile,
         Err(ProfileError::Missing(_)) => Profile::default(),
         Err(error) => return Err(error.into()),
     };
-    let mut refusal = Error::UnknownDevice(record.device.id());
-    for trust in trusts(&profile)? {
-        match record.is_trusted_by(&trust) {
-            Ok(()) => return Ok(Ok(())),
-            Err(error @ Error::RevokedDevice(_)) => refusal = error,
-            Err(_) => {}
-        }
-    }
-    Ok(Err(refusal.to_string()))
-}
-
-fn trusts(profile: &Profile) -> anyhow::Result<Vec<DeviceTrust>> {
     let mut trusts = Vec::new();
-    if let Some(enforcer) = &profile.enforcer {
+    if profile.enforcer.is_some() {
+        let enforcer = file.load_enforcer()?;
         let tenant = enforcer.gateway.tenant()?;
         for record in &enforcer.approvers {
             trusts.push(record.trust(tenant.clone())?);
         }
     }
     if let Some(approver) = &profile.approver {
-        let (tenant, id) = (approver.gateway.tenant()?, approver.id()?);
-        let own = vec![approver.bundle()?];
-        trusts.push(DeviceTrust::from_own_records(tenant, id, own, [].into()));
+        trusts.push(approver.trust()?);
     }
     Ok(trusts)
 }
