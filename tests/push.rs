@@ -9,6 +9,7 @@ mod hints;
 mod killed;
 mod late;
 mod memory;
+mod offers;
 mod outage;
 mod registration;
 mod rolling;

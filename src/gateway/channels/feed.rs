@@ -14,13 +14,14 @@ use crate::gateway::channels::channel::{Channel, role_of};
 use crate::gateway::channels::closing::ChannelCloseReason;
 use crate::gateway::channels::inbox_scan::{InboxScan, OVERLAP_GRACE, PER_PAGE};
 use crate::gateway::channels::push::{PushService, for_enforcer};
+use crate::gateway::channels::sent_decisions::SentDecisions;
 use crate::gateway::context::GatewayContext;
 use crate::gateway::error::{Error, Result};
 use crate::protocol::id::{EnforcerId, MessageId, TenantId};
 use crate::store::channels::claim;
 use crate::store::channels::claim::{ClaimRow, TakeOver};
-use crate::store::channels::claim_decision::{DecisionClaim, DecisionClaimRow};
 use crate::store::channels::enforcer_messages::ClaimedMessage;
+use crate::store::channels::read_decision::{DecisionRead, DecisionReadRow};
 use crate::wake::{WakeCause, WakeKey, WakeNews};
 
 /// Fewer than of a page that is weighed: decisions may be large.
@@ -42,6 +43,8 @@ enum FeedSource {
         look: bool,
         /// Messages that hints have named, if there is nothing else to claim.
         named: VecDeque<MessageId>,
+        /// The ones of them that it has sent, until their offers are written.
+        sent: SentDecisions,
         /// How far it has taken over messages offered to other channels, as it does when channels
         /// open or close.
         take_over: Option<TakeOver>,
@@ -90,6 +93,7 @@ impl MessageFeed {
             enforcer,
             look: true,
             named: VecDeque::new(),
+            sent: SentDecisions::default(),
             take_over: Some(TakeOver::START),
             channels: None,
         };
@@ -170,13 +174,17 @@ impl MessageFeed {
                 FeedSource::Enforcer {
                     look,
                     named,
+                    sent,
                     take_over,
                     ..
                 } => {
                     if *look || !named.is_empty() {
                         return;
                     }
-                    *woken = waiter.woken().await;
+                    *woken = tokio::select! {
+                        cause = waiter.woken() => cause,
+                        () = sent.due() => return,
+                    };
                     match waiter.news() {
                         WakeNews::Messages(messages) if take_over.is_none() => {
                             named.extend(messages);
@@ -204,33 +212,43 @@ impl MessageFeed {
                 enforcer,
                 look,
                 named,
+                sent,
                 take_over,
                 channels,
             } => {
-                let opened_at = self.channel.opened_at;
+                let (opened_at, store) = (self.channel.opened_at, &self.context.store.channels);
+                let owner = (&*tenant, &*enforcer, self.channel.id);
                 if !*look {
+                    sent.write_due(store, owner).await;
                     let count = named.len().min(NAMED_PER_PAGE);
-                    let messages = named.drain(..count).map(|message| DecisionClaimRow {
+                    let messages = named.drain(..count).filter(|it| !sent.contain(*it));
+                    let messages = messages.map(|message| DecisionReadRow {
                         tenant: tenant.clone(),
                         enforcer: enforcer.clone(),
                         channel: self.channel.id,
                         message,
                     });
-                    let claims = &self.context.store.channels.decision_claims;
-                    let claims = join_all(messages.map(|row| claims.run(row))).await;
+                    let reads = messages.map(|row| store.decision_reads.run(row));
+                    let reads = join_all(reads).await;
                     let mut page = Vec::new();
-                    for claim in claims {
-                        match claim {
-                            Ok(DecisionClaim::Claimed(message)) => page.push(*message),
-                            Ok(DecisionClaim::Elsewhere) => {}
+                    for read in reads {
+                        match read {
+                            Ok(DecisionRead::Message(message)) => page.push(*message),
+                            Ok(DecisionRead::Elsewhere) => {}
                             // It is due, as is everything that was never offered.
-                            Ok(DecisionClaim::Busy) | Err(_) => *look = true,
+                            Ok(DecisionRead::Waits) | Err(_) => *look = true,
                         }
                     }
                     page.sort_by_key(|message| message.created_at);
-                    return Ok(serialised(&self.context, enforcer, opened_at, page));
+                    let page = serialised(&self.context, enforcer, opened_at, page);
+                    let now = self.context.store.database.database_now();
+                    for push in &page {
+                        sent.add(push.message_id, now);
+                    }
+                    return Ok(page);
                 }
                 // It claims all that was never offered.
+                sent.write(store, owner).await?;
                 named.clear();
                 let row = ClaimRow {
                     tenant: tenant.clone(),
@@ -239,7 +257,7 @@ impl MessageFeed {
                     limit: i64::try_from(PER_PAGE).unwrap_or(1),
                     take_over: *take_over,
                 };
-                let page = self.context.store.channels.claims.run(row).await?;
+                let page = store.claims.run(row).await?;
                 if !page.live {
                     // It is woken when it is registered again, or when its peer responds again.
                     *look = false;

@@ -8,3 +8,4 @@ pub(in crate::gateway) mod lease;
 pub(in crate::gateway) mod presence;
 pub(in crate::gateway) mod push;
 pub(in crate::gateway) mod registry;
+pub(in crate::gateway) mod sent_decisions;

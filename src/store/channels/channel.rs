@@ -13,12 +13,13 @@ use crate::protocol::id::{ApproverId, TenantId};
 use crate::protocol::wake_key::WakeKey;
 use crate::store::channels::approver_messages::ReadBodies;
 use crate::store::channels::claim::ClaimMessages;
-use crate::store::channels::claim_decision::ClaimDecisions;
 use crate::store::channels::close_statement::CloseChannels;
 use crate::store::channels::hello_statement::TakeHellos;
 use crate::store::channels::open_statement::OpenChannels;
+use crate::store::channels::read_decision::ReadDecisions;
 use crate::store::channels::terms::{LEASE_SECONDS, PUSHED_FOR_SECONDS, key_of, owner};
 use crate::store::channels::unacked::ListUnacked;
+use crate::store::channels::write_offers::WriteOffers;
 use crate::store::database::batch::StatementBatcher;
 use crate::store::database::clock_offset::clock_offset;
 use crate::store::database::pools::Database;
@@ -64,7 +65,8 @@ pub struct ChannelStore {
     pub lists: StatementBatcher<ListUnacked>,
     pub bodies: StatementBatcher<ReadBodies>,
     pub claims: StatementBatcher<ClaimMessages>,
-    pub decision_claims: StatementBatcher<ClaimDecisions>,
+    pub decision_reads: StatementBatcher<ReadDecisions>,
+    pub offers: StatementBatcher<WriteOffers>,
 }
 
 impl ChannelStore {
@@ -82,8 +84,7 @@ impl ChannelStore {
                 as_seconds(push.longest_reoffer()),
             ),
         };
-        let decision_claim = ClaimDecisions {
-            clock: clock(),
+        let offer = WriteOffers {
             reoffer: claim.reoffer.0,
         };
         Self {
@@ -93,7 +94,8 @@ impl ChannelStore {
             lists: database.batch(ListUnacked { clock: clock() }, tasks),
             bodies: database.batch(ReadBodies { clock: clock() }, tasks),
             claims: database.batch(claim, tasks),
-            decision_claims: database.batch(decision_claim, tasks),
+            decision_reads: database.batch(ReadDecisions, tasks),
+            offers: database.batch(offer, tasks),
             database: Arc::clone(database),
         }
     }

@@ -243,6 +243,9 @@ pub fn connect_options(config: &config::Database) -> Result<PgConnectOptions, sq
         // Every statement has an index. On a table that was just filled and not analysed yet, the planner would choose to
         // scan it, and keep that plan.
         ("enable_seqscan", "off".into()),
+        // With the usual cost of 0.005, all indexes of a small table cost the same, and a plan made then is kept: it may read all
+        // rows of a tenant where another index has the one.
+        ("cpu_index_tuple_cost", "1".into()),
         ("jit", "off".into()),
         // One plan per statement, whatever the arrays hold: planning costs more than running.
         ("plan_cache_mode", "force_generic_plan".into()),

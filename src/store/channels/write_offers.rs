@@ -1,0 +1,79 @@
+//! Writes the offers of decisions that a channel has read and sent, and that nobody has acknowledged or was offered since. From
+//! then on they are due again after a pause, like every other message.
+
+use std::time::Duration;
+
+use sqlx::PgConnection;
+use time::OffsetDateTime;
+use uuid::Uuid;
+
+use crate::protocol::id::{EnforcerId, MessageId, TenantId};
+use crate::store::database::batch_statement::{BatchResult, BatchStatement};
+use crate::store::database::rows::column;
+use crate::store::database::tenant_scope::TenantScope;
+
+#[derive(Debug)]
+pub struct OfferRow {
+    pub tenant: TenantId,
+    pub enforcer: EnforcerId,
+    pub channel: Uuid,
+    pub message: MessageId,
+    /// When it was sent, by the database's clock as a test may have moved it, and how long ago.
+    pub sent_at: OffsetDateTime,
+    pub age: Duration,
+}
+
+pub struct WriteOffers {
+    /// Pause before a message is offered again, in seconds.
+    pub reoffer: f64,
+}
+
+impl BatchStatement for WriteOffers {
+    const NAME: &'static str = "write_offer";
+    type Row = OfferRow;
+    type Fact = ();
+
+    fn tenant_scope(rows: &[OfferRow]) -> TenantScope<'_> {
+        TenantScope::of(rows.iter().map(|row| &row.tenant))
+    }
+
+    async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
+        sqlx::query!(
+            r#"
+            with input as materialized (
+                select i.*
+                  from unnest($1::text[], $2::text[], $3::uuid[], $4::uuid[], $5::timestamptz[], $6::float8[])
+                       as i (tenant_id, enforcer_id, channel_id, message_id, sent_at, age)
+                 -- For this transaction: an offer that a crash loses is made again, so the commit need not wait for the disk.
+                 cross join (select set_config('synchronous_commit', 'off', true)) setting
+            ),
+            -- One that is locked is being acknowledged, or claimed by another channel.
+            locked as materialized (
+                select i.channel_id, i.sent_at, i.age, m.tenant_id, m.recipient, m.message_id
+                  from input i
+                  join messages m on m.tenant_id = i.tenant_id and m.recipient_kind = 'enforcer'
+                                 and m.recipient = i.enforcer_id and m.message_id = i.message_id
+                 where m.offered_at is null and coalesce(m.acked_at, 'infinity') = 'infinity'
+                   for no key update of m skip locked
+            )
+            update messages m
+               set target_channel = l.channel_id, offers = 1,
+                   offered_at = clock_timestamp() - make_interval(secs => l.age),
+                   next_attempt_at = l.sent_at + make_interval(secs => $7)
+              from locked l
+             where m.tenant_id = l.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = l.recipient
+               and m.message_id = l.message_id and m.offered_at is null
+            "#,
+            column(rows, |row| &row.tenant) as _,
+            column(rows, |row| &row.enforcer) as _,
+            &column(rows, |row| row.channel),
+            column(rows, |row| row.message) as _,
+            &column(rows, |row| row.sent_at),
+            &column(rows, |row| row.age.as_secs_f64()),
+            self.reoffer,
+        )
+        .execute(connection)
+        .await?;
+        Ok(vec![(); rows.len()])
+    }
+}
