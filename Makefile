@@ -158,8 +158,10 @@ pin-images: ## Pin the images in deploy/Dockerfile and docker-compose.yml to tod
 	scripts/pin-images $(ARGS)
 
 .PHONY: bench
-bench: postgres ## Measure speed and memory, as ratios to references of the same run; takes some fifteen minutes.
+bench: postgres ## Measure speed and memory, as ratios to references of the same run; takes about half an hour.
 	scripts/with-postgres --durable $(CARGO) bench --locked --bench countersign-bench
+	if [ -z "$$BENCH_ONLY" ] && [ -w /dev/shm ]; then TMPDIR=/dev/shm BENCH_MEMORY=1 BENCH_ONLY=exchanges \
+	    scripts/with-postgres --durable $(CARGO) bench --locked --bench countersign-bench; fi
 
 .PHONY: chaos
 chaos: postgres ## Inject faults into a cluster and check what clients were told; some ten minutes; ARGS="--self-test" and the like are passed on.

@@ -27,10 +27,10 @@ use super::load::median;
 use super::nodes::Running;
 use super::report::Target;
 
-/// The most that the command may add to two calls.
-const ALLOWED_MS: f64 = 30.0;
+/// The most that the command may take.
+const RUN_MS: f64 = 10.0;
 /// The most that a hook may take for a call that the policy lets pass.
-const HOOK_MS: f64 = 15.0;
+const HOOK_MS: f64 = 8.0;
 /// Runs that do not count.
 const WARM_UP: usize = 10;
 /// Runs that count. Each also reads the list of devices and the orders of approvers.
@@ -209,8 +209,14 @@ pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
     bench.report.add(
         "`run -- true`, approved at once, p50",
         (run, "ms"),
-        (two_calls + ALLOWED_MS, "ms"),
+        (RUN_MS, "ms"),
         Target::AtMost(1.0),
+    );
+    bench.report.add(
+        "the same, against the two calls that it cannot do without",
+        (run, "ms"),
+        (two_calls, "ms"),
+        Target::Open,
     );
     bench.report.add(
         "`hook claude`, allowed by the policy, p50",

@@ -70,6 +70,18 @@ impl Postgres {
         })
     }
 
+    /// Has every flush of the log wait for this long first, as a slow disk would.
+    pub async fn delay_flushes(&self, by: std::time::Duration) -> anyhow::Result<()> {
+        let mut connection = PgConnection::connect(&self.url).await?;
+        // Also with no other transaction under way.
+        let siblings = "alter system set commit_siblings = 0";
+        connection.execute(siblings).await?;
+        let delay = format!("alter system set commit_delay = {}", by.as_micros());
+        connection.execute(sqlx::AssertSqlSafe(delay)).await?;
+        connection.execute("select pg_reload_conf()").await?;
+        Ok(())
+    }
+
     /// A new database with our tables in it and nothing else.
     pub async fn migrated(&self) -> anyhow::Result<Database> {
         let database = self.database().await?;
@@ -134,7 +146,7 @@ fn warm_rate(line: &str) -> Option<f64> {
 }
 
 /// One of PostgreSQL's programs, beside the server that runs.
-fn program(name: &str) -> anyhow::Result<PathBuf> {
+pub fn program(name: &str) -> anyhow::Result<PathBuf> {
     let directory = std::process::Command::new("scripts/with-postgres")
         .arg("--where")
         .current_dir(env!("CARGO_MANIFEST_DIR"))
