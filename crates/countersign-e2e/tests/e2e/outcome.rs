@@ -231,6 +231,14 @@ fn refused(scene: &Scene) -> Vec<(&'static str, Value)> {
             envelope("signatures", json!([{ "sig": "AAAA" }])),
         ),
         (
+            "two requests and no set",
+            with("/subject", {
+                let mut other = statement["subject"][0].clone();
+                other["name"] = json!("another");
+                json!([statement["subject"][0], other])
+            }),
+        ),
+        (
             "a further member of the envelope",
             envelope("more", json!(1)),
         ),

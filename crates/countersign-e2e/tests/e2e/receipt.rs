@@ -15,11 +15,18 @@ use serde_json::{Value, json};
 
 use super::people::{add, alice, device, known, revoke, tenant, time};
 use super::receipt_cases::{
-    ALLOWED, REJECTED, ReceiptCase, anchors, consistent, false_claims, good, reject, single, two,
+    ALLOWED, REJECTED, ReceiptCase, consistent, false_claims, good, reject, single, two,
 };
 use super::several::{
     NAMES, SetScene, check_vectors, complete, member, members, person, two_of_three,
 };
+
+fn anchors() -> ReceiptAnchors {
+    let trusts = NAMES.map(|name| member(name).trust);
+    trusts
+        .into_iter()
+        .fold(ReceiptAnchors::default(), ReceiptAnchors::with_trust)
+}
 
 /// The facts that are not proven: `absent`, or `failed`.
 fn gaps(report: &ReceiptReport) -> Vec<String> {
@@ -217,6 +224,11 @@ fn a_rejection_by_an_unknown_device_leaves_the_count_open() {
         .fold(ReceiptAnchors::default(), ReceiptAnchors::with_trust);
     let unproven = ["device 2: absent", "count: absent", "asked: absent"];
     assert_eq!(gaps(&receipt.verify(&anchors)), unproven);
+    // Nor does it prove a denial.
+    let [one, _] = two(&scene);
+    let denied = scene.receipt(&[one, reject(&scene, "carol")], REJECTED);
+    let unproven = ["device 1: absent", "count: absent", "asked: absent"];
+    assert_eq!(gaps(&denied.verify(&anchors)), unproven);
 }
 
 #[test]

@@ -1,27 +1,19 @@
 //! Receipts with the gaps of their proofs, for `receipt`.
 
 use countersign_e2e::{
-    ArtifactHints, CommentDuty, DenialCause, OutcomeEffect, OutcomeKey, Receipt, ReceiptAnchors,
-    RuleTerms,
+    ArtifactHints, CommentDuty, DenialCause, OutcomeEffect, OutcomeKey, Receipt, RuleTerms,
 };
 use countersign_protocol::decision::Verdict;
-use countersign_protocol::id::{EnforcerId, TenantId, TextId as _};
+use countersign_protocol::id::{EnforcerId, RequestId, TenantId, TextId as _};
 
 use super::people::{add, device, known};
 use super::several::{
-    Decided, NAMES, SetScene, comment, member, one_of, outcome_statement, person, set_id, subjects,
+    Decided, SetScene, comment, member, one_of, outcome_statement, person, set_id, subjects,
     two_of_three,
 };
 
 pub const ALLOWED: OutcomeEffect = OutcomeEffect::Allowed;
 pub const REJECTED: OutcomeEffect = OutcomeEffect::Denied(DenialCause::Rejected);
-
-pub fn anchors() -> ReceiptAnchors {
-    let trusts = NAMES.map(|name| member(name).trust);
-    trusts
-        .into_iter()
-        .fold(ReceiptAnchors::default(), ReceiptAnchors::with_trust)
-}
 
 pub fn approve(scene: &SetScene, name: &str) -> Decided {
     scene.decide(name, Verdict::Approve, comment(&format!("{name} agrees")))
@@ -87,6 +79,15 @@ pub fn consistent() -> Vec<ReceiptCase> {
         reject(&tolerant, "bob"),
         approve(&tolerant, "dave"),
     ];
+    let silent = SetScene::new(Some(RuleTerms {
+        comment: CommentDuty::None,
+        ..two_of_three()
+    }));
+    let mut without_key = silent.receipt(&two(&silent), ALLOWED);
+    without_key.parts[0].hints_key = None;
+    let [one, other] = two(&scene);
+    let mut left_out = scene.receipt(&[one, other, reject(&scene, "carol")], ALLOWED);
+    left_out.parts.pop();
     vec![
         case(
             "one person, no rule",
@@ -157,12 +158,38 @@ pub fn consistent() -> Vec<ReceiptCase> {
             &["hints 1: absent", "count: absent"],
         ),
         case(
+            "no key of the hints, and no comment is needed",
+            without_key,
+            &["hints 0: absent", "count: absent"],
+        ),
+        case(
+            "a rejection of the outcome is left out",
+            left_out,
+            &["complete: absent", "count: absent"],
+        ),
+        case(
             "a decision of the outcome is left out",
             changed(&|it| drop(it.parts.pop())),
             &["complete: absent", "count: absent"],
         ),
     ]
 }
+
+const FIRST_IS_FALSE: &[&str] = &[
+    "decision 0: failed",
+    "hints 0: absent",
+    "outcome: failed",
+    "complete: absent",
+    "count: absent",
+];
+const SECOND_IS_FOREIGN: &[&str] = &[
+    "decision 1: failed",
+    "device 1: failed",
+    "hints 1: absent",
+    "outcome: failed",
+    "complete: absent",
+    "count: absent",
+];
 
 /// Receipts that claim something false.
 pub fn false_claims() -> Vec<ReceiptCase> {
@@ -191,6 +218,8 @@ pub fn false_claims() -> Vec<ReceiptCase> {
     let mut impostor = good();
     impostor.parts[1].seat = Some(person("carol"));
     impostor.parts[1].approver = person("carol");
+    let mut seated = single(Verdict::Approve, ALLOWED);
+    seated.parts[0].seat = Some(person("alice"));
     let mut stand_in = good();
     stand_in.parts[1].approver = person("carol");
     let other_key = SetScene::new(Some(two_of_three()));
@@ -220,26 +249,14 @@ pub fn false_claims() -> Vec<ReceiptCase> {
         case(
             "the artifact of another part",
             changed(&|it| it.artifact = Some(scene.artifact_of("carol").text().to_owned())),
-            &[
-                "decision 0: failed",
-                "hints 0: absent",
-                "outcome: failed",
-                "complete: absent",
-                "count: absent",
-            ],
+            FIRST_IS_FALSE,
         ),
         case(
             "another verdict",
             changed(&|it| {
                 it.parts[0].decision = it.parts[0].decision.replace("\"approve\"", "\"reject\"");
             }),
-            &[
-                "decision 0: failed",
-                "hints 0: absent",
-                "outcome: failed",
-                "complete: absent",
-                "count: absent",
-            ],
+            FIRST_IS_FALSE,
         ),
         case(
             "another device",
@@ -253,26 +270,32 @@ pub fn false_claims() -> Vec<ReceiptCase> {
                 "count: absent",
             ],
         ),
+        case("Bob on Carol's seat", impostor, SECOND_IS_FOREIGN),
+        case("Carol on Bob's seat", stand_in, SECOND_IS_FOREIGN),
         case(
-            "Bob on Carol's seat",
-            impostor,
+            "a seat without a rule",
+            seated,
             &[
-                "decision 1: failed",
-                "device 1: failed",
-                "hints 1: absent",
-                "outcome: failed",
+                "decision 0: failed",
+                "hints 0: absent",
+                "enforcer: absent",
+                "outcome: absent",
                 "complete: absent",
                 "count: absent",
             ],
         ),
         case(
-            "Carol on Bob's seat",
-            stand_in,
+            "another request, and no artifact",
+            changed(&|it| {
+                it.artifact = None;
+                it.parts[0].request_id = RequestId::parse("another").unwrap();
+            }),
             &[
-                "decision 1: failed",
-                "device 1: failed",
-                "hints 1: absent",
-                "outcome: failed",
+                "artifact: absent",
+                "decision 0: failed",
+                "hints 0: absent",
+                "enforcer: absent",
+                "outcome: absent",
                 "complete: absent",
                 "count: absent",
             ],
