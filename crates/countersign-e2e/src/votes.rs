@@ -74,6 +74,7 @@ pub enum VoteState {
     Impossible(Vec<AskGap>),
 }
 
+#[derive(Debug, Clone)]
 enum PersonState {
     Approved(VoteChoice),
     Rejected,
@@ -83,6 +84,7 @@ enum PersonState {
 
 /// The count of one set. A person has one vote: the first approval stays, and a rejection replaces
 /// it.
+#[derive(Debug, Clone)]
 pub struct VoteCount {
     terms: RuleTerms,
     people: BTreeMap<ApproverId, PersonState>,

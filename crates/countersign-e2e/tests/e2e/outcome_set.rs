@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use super::people::{bot, known, node, tenant};
 use super::several::{
-    Decided, SetScene, comment, outcome_statement, set_id, subjects, two_of_three,
+    PartDecision, SetScene, comment, outcome_statement, set_id, subjects, two_of_three,
 };
 
-fn decided(scene: &SetScene) -> Vec<Decided> {
+fn decided(scene: &SetScene) -> Vec<PartDecision> {
     vec![
         scene.decide("alice", Verdict::Approve, comment("fine")),
         scene.decide("bob", Verdict::Approve, comment("go")),
@@ -24,12 +24,12 @@ fn decided(scene: &SetScene) -> Vec<Decided> {
 }
 
 /// As the device of the person at `place` reads it.
-fn verify(envelope: &str, own: &Decided) -> Result<OutcomeStatement, Error> {
+fn verify(envelope: &str, own: &PartDecision) -> Result<OutcomeStatement, Error> {
     let decision = node(&own.part.decision);
     verify_outcome(envelope, &own.artifact, &tenant(), &bot(), &decision)
 }
 
-fn refused(scene: &SetScene, decided: &[Decided]) -> Vec<(&'static str, String)> {
+fn refused(scene: &SetScene, decided: &[PartDecision]) -> Vec<(&'static str, String)> {
     let statement = outcome_statement(decided, OutcomeEffect::Allowed);
     let further = subjects(&decided[1..]);
     let own = &subjects(decided)[1];

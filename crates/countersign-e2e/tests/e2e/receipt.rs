@@ -119,7 +119,7 @@ fn checked(case: &ReceiptCase) -> (Value, bool) {
 }
 
 #[test]
-fn what_is_proven_is_what_the_vectors_say() {
+fn receipts_prove_the_facts_of_the_vectors() {
     let consistent = consistent().into_iter().map(|case| {
         let (vector, is_consistent) = checked(&case);
         assert!(is_consistent, "{}", case.name);

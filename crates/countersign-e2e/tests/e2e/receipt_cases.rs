@@ -8,22 +8,22 @@ use countersign_protocol::id::{EnforcerId, RequestId, TenantId, TextId as _};
 
 use super::people::{add, device, known};
 use super::several::{
-    Decided, SetScene, comment, member, one_of, outcome_statement, person, set_id, subjects,
+    PartDecision, SetScene, comment, member, one_of, outcome_statement, person, set_id, subjects,
     two_of_three,
 };
 
 pub const ALLOWED: OutcomeEffect = OutcomeEffect::Allowed;
 pub const REJECTED: OutcomeEffect = OutcomeEffect::Denied(DenialCause::Rejected);
 
-pub fn approve(scene: &SetScene, name: &str) -> Decided {
+pub fn approve(scene: &SetScene, name: &str) -> PartDecision {
     scene.decide(name, Verdict::Approve, comment(&format!("{name} agrees")))
 }
 
-pub fn reject(scene: &SetScene, name: &str) -> Decided {
+pub fn reject(scene: &SetScene, name: &str) -> PartDecision {
     scene.decide(name, Verdict::Reject, ArtifactHints::default())
 }
 
-pub fn two(scene: &SetScene) -> [Decided; 2] {
+pub fn two(scene: &SetScene) -> [PartDecision; 2] {
     [approve(scene, "alice"), approve(scene, "bob")]
 }
 

@@ -141,7 +141,7 @@ pub struct SetScene {
     has_seats: bool,
 }
 
-pub struct Decided {
+pub struct PartDecision {
     pub artifact: PlainArtifact,
     pub part: ReceiptPart,
 }
@@ -179,7 +179,7 @@ impl SetScene {
         open_artifact(&person.keys, &self.pinned, &context, &sealed.unwrap()).unwrap()
     }
 
-    pub fn decide(&self, name: &str, verdict: Verdict, hints: ArtifactHints) -> Decided {
+    pub fn decide(&self, name: &str, verdict: Verdict, hints: ArtifactHints) -> PartDecision {
         let content = DecisionContent {
             hints,
             ..ruling(verdict)
@@ -199,10 +199,10 @@ impl SetScene {
             device: bundle,
             hints_key: key,
         };
-        Decided { artifact, part }
+        PartDecision { artifact, part }
     }
 
-    pub fn outcome(&self, decided: &[Decided], effect: OutcomeEffect) -> String {
+    pub fn outcome(&self, decided: &[PartDecision], effect: OutcomeEffect) -> String {
         let statement = outcome_statement(decided, effect);
         if self.artifact.rule().is_none() {
             return self.key.sign(&statement).unwrap();
@@ -211,7 +211,7 @@ impl SetScene {
         self.key.sign_set(&statement, set_id(), &further).unwrap()
     }
 
-    pub fn receipt(&self, decided: &[Decided], effect: OutcomeEffect) -> Receipt {
+    pub fn receipt(&self, decided: &[PartDecision], effect: OutcomeEffect) -> Receipt {
         Receipt {
             tenant: tenant(),
             enforcer: bot(),
@@ -223,7 +223,7 @@ impl SetScene {
     }
 }
 
-pub fn outcome_statement(decided: &[Decided], effect: OutcomeEffect) -> OutcomeStatement {
+pub fn outcome_statement(decided: &[PartDecision], effect: OutcomeEffect) -> OutcomeStatement {
     let decisions = decided.iter().map(|it| &it.part.decision);
     let decisions = decisions.map(|text| decision_digest(&node(text)).unwrap());
     OutcomeStatement {
@@ -237,7 +237,7 @@ pub fn outcome_statement(decided: &[Decided], effect: OutcomeEffect) -> OutcomeS
     }
 }
 
-pub fn subjects(decided: &[Decided]) -> Vec<OutcomeSubject> {
+pub fn subjects(decided: &[PartDecision]) -> Vec<OutcomeSubject> {
     let subjects = decided.iter().map(|it| OutcomeSubject {
         request_id: it.artifact.request_id().clone(),
         artifact_hash: it.artifact.hash(),
