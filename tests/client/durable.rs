@@ -158,10 +158,11 @@ async fn a_stored_request_that_was_edited_or_is_anothers_is_refused() {
         value["artifact"] = artifact.replace("500", "999").into();
     });
     let key = edited(&|value| value["outcomeKey"] = "A".repeat(43).into());
+    let proof = edited(&|value| value["proof"] = "A".repeat(43).into());
     let enforcer = edited(&|value| value["enforcerId"] = "other-bot".into());
     let unknown = edited(&|value| value["more"] = json!(1));
     let version = edited(&|value| value["v"] = json!(2));
-    for text in [more, key, enforcer, unknown, version, "{".to_owned()] {
+    for text in [more, key, proof, enforcer, unknown, version, "{".to_owned()] {
         let refused = denial(scene.client.pending(&text));
         assert!(matches!(refused, ApprovalDenial::Changed(_)), "{refused}");
     }

@@ -5,6 +5,7 @@ use std::fmt;
 use ed25519_dalek::{Signer as _, SigningKey};
 use hpke::Deserializable as _;
 use hpke::kem::{Kem as _, X25519HkdfSha256};
+use ring::hmac;
 use subtle::ConstantTimeEq as _;
 use x25519_dalek::StaticSecret;
 use zeroize::Zeroizing;
@@ -18,6 +19,9 @@ use countersign_protocol::signature::{PublicKey, Signature};
 
 type HpkePrivate = <X25519HkdfSha256 as hpke::Kem>::PrivateKey;
 type HpkePublic = <X25519HkdfSha256 as hpke::Kem>::PublicKey;
+
+/// The salt that makes a key for proofs of records out of an enforcer's private key.
+const RECORD_KEY: &[u8] = b"countersign stored request v1";
 
 /// 2^255 - 19, little-endian: an X25519 key is a number below it.
 const PRIME: [u8; 32] = {
@@ -169,6 +173,25 @@ impl EnforcerKeys {
 
     pub(super) fn decryption(&self) -> &DecryptionKey {
         &self.decryption
+    }
+
+    /// Proves that a record of a request comes from a holder of this key.
+    pub fn prove_record(&self, record: &str) -> String {
+        encoding::encode(hmac::sign(&self.record_key(), record.as_bytes()).as_ref())
+    }
+
+    /// In constant time.
+    pub fn proves_record(&self, record: &str, proof: &str) -> bool {
+        encoding::decode_array::<32>("the record's proof", proof)
+            .is_ok_and(|proof| hmac::verify(&self.record_key(), record.as_bytes(), &proof).is_ok())
+    }
+
+    fn record_key(&self) -> hmac::Key {
+        let extract = hmac::Key::new(hmac::HMAC_SHA256, RECORD_KEY);
+        hmac::Key::new(
+            hmac::HMAC_SHA256,
+            hmac::sign(&extract, &*self.secret()).as_ref(),
+        )
     }
 }
 

@@ -25,7 +25,7 @@ use countersign_protocol::id::{EnforcerId, RequestId, TenantId};
 use countersign_protocol::json::JsonNode;
 use countersign_protocol::reader::{MemberReader, ReadResult};
 use countersign_protocol::redacted;
-use countersign_protocol::signature::{PublicKey, Signature};
+use countersign_protocol::signature::Signature;
 use countersign_protocol::timestamp::Timestamp;
 use countersign_protocol::words;
 
@@ -301,12 +301,6 @@ impl OutcomeKey {
     /// The private key, as text.
     pub fn to_text(&self) -> Zeroizing<String> {
         Zeroizing::new(encoding::encode(self.0.as_bytes()))
-    }
-
-    /// Whether the artifact names this key. Only its enforcer has it.
-    pub fn is_of(&self, artifact: &PlainArtifact) -> bool {
-        let named = artifact.outcome_key().map(PublicKey::as_bytes);
-        named == Some(self.0.verifying_key().as_bytes())
     }
 
     /// Names the key in the members of an artifact, before it is sealed.

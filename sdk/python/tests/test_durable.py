@@ -106,13 +106,18 @@ def test_another_call_does_not_run(other: Call | Content) -> None:
     asyncio.run(main())
 
 
-def edited(text: str, change: Any) -> str:
-    """The stored request with another artifact, whose hash is right."""
+def edited(approver: FakeApprover, text: str, change: Any) -> str:
+    """The stored request with another artifact, whose hash and proof are right."""
     members = json.loads(text)
     artifact = json.loads(members["artifact"])
     artifact.pop("artifactHash")
     change(artifact)
     members["artifact"] = PlainArtifact.complete(artifact, bytes).text
+    with pytest.raises(Changed):
+        approver.client.pending(json.dumps(members))
+    names = ("tenantId", "enforcerId", "outcomeKey", "artifact")
+    keys = approver.client._enforcer.identity.keys
+    members["proof"] = keys.prove_record("\n".join(members[name] for name in names))
     return json.dumps(members)
 
 
@@ -134,7 +139,7 @@ def test_a_stored_request_that_was_edited(change: Any) -> None:
         with FakeApprover() as approver:
             approver.when().approve()
             pending = await approver.client.submit(CALL, timeout="24h")
-            text = edited(pending.to_json(), change)
+            text = edited(approver, pending.to_json(), change)
             outcome = await approver.new_client().pending(text).outcome()
             assert isinstance(outcome, Untrusted)
 
@@ -146,7 +151,7 @@ def test_a_stored_request_of_another_id() -> None:
         with FakeApprover() as approver:
             approver.when().approve()
             pending = await approver.client.submit(CALL, timeout="24h")
-            text = edited(pending.to_json(), obey_another)
+            text = edited(approver, pending.to_json(), obey_another)
             assert isinstance(await approver.new_client().pending(text).outcome(), Denied)
 
     asyncio.run(main())
@@ -161,6 +166,8 @@ def test_a_stored_request_that_is_damaged() -> None:
             damaged.append(json.dumps({**members, "more": 1}))
             damaged.append(json.dumps({**members, "tenantId": "other"}))
             damaged.append(json.dumps({**members, "outcomeKey": "short"}))
+            damaged.append(json.dumps({**members, "proof": "short"}))
+            damaged.append(json.dumps({**members, "proof": 1}))
             damaged.append(
                 json.dumps({**members, "artifact": members["artifact"].replace("500", "501")})
             )

@@ -27,6 +27,8 @@ from countersign.e2e.statement import read_statements
 from countersign.e2e.strict_json import JsonRefused, parse
 from countersign.e2e.times import format_time, parse_time
 from countersign.e2e.trust import DeviceTrust
+from countersign.errors import Changed
+from countersign.request import PreparedRequest
 
 ENCRYPTION = load("encryption.json")
 REFUSED = load("refused.json")
@@ -289,6 +291,17 @@ def test_statements_are_followed(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize("row", load("repository.json")["repositories"])
 def test_repositories(row: dict[str, str]) -> None:
     assert repository_hash(row["salt"], row["text"]) == row["repoRef"]
+
+
+def test_stored_requests_belong_to_the_enforcer_that_stored_them() -> None:
+    file = load("stored_request.json")
+    keys = DecryptionKey(decode("a key", file["privateKey"]))
+    request = PreparedRequest.parse(file["accepted"], keys, "build-bot", "acme")
+    assert request.to_json(keys) == file["accepted"]
+    for case in file["refused"]:
+        members = json.loads(case["record"])
+        with pytest.raises(Changed):
+            PreparedRequest.parse(case["record"], keys, members["enforcerId"], members["tenantId"])
 
 
 def test_outcomes_have_the_published_form() -> None:

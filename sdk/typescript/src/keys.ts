@@ -1,6 +1,14 @@
 // The enforcer's own keys, as WebCrypto keeps them: nothing gives a private half back.
 
-import { createPrivateKey, createPublicKey, sign } from "node:crypto";
+import {
+	createHmac,
+	createPrivateKey,
+	createPublicKey,
+	createSecretKey,
+	type KeyObject,
+	sign,
+	timingSafeEqual,
+} from "node:crypto";
 import {
 	concat,
 	fromBase64url,
@@ -11,7 +19,12 @@ import {
 export interface EncryptionKeys {
 	privateKey: CryptoKey;
 	publicKey: Bytes;
+	/** Proves records of requests. */
+	recordKey: KeyObject;
 }
+
+/** The salt that makes a key for proofs of records out of an enforcer's private key. */
+const RECORD_KEY = "countersign stored request v1";
 
 /** The DER prefixes of PKCS #8 before 32 bytes of a private key. */
 const X25519_PREFIX = fromBase64url("key", "MC4CAQAwBQYDK2VuBCIEIA");
@@ -42,7 +55,28 @@ export async function importEncryptionKey(
 		privateKey,
 		256,
 	);
-	return { privateKey, publicKey: new Uint8Array(bits) };
+	const recordSecret = createHmac("sha256", RECORD_KEY).update(secret).digest();
+	return {
+		privateKey,
+		publicKey: new Uint8Array(bits),
+		recordKey: createSecretKey(recordSecret),
+	};
+}
+
+/** Proves that a record of a request comes from a holder of the enforcer's key. */
+export function proveRecord(keys: EncryptionKeys, record: string): string {
+	const mac = createHmac("sha256", keys.recordKey).update(record, "utf8");
+	return mac.digest("base64url");
+}
+
+export function provesRecord(
+	keys: EncryptionKeys,
+	record: string,
+	proof: string,
+): boolean {
+	const expected = Buffer.from(proveRecord(keys, record));
+	const given = Buffer.from(proof);
+	return expected.length === given.length && timingSafeEqual(expected, given);
 }
 
 /** The key for the outcome of one request. It is forgotten with the request. */

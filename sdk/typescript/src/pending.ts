@@ -6,7 +6,7 @@ import { Approved } from "./approved.js";
 import { hasActions, shownRepository } from "./artifact.js";
 import { Deadline } from "./clock.js";
 import { parseArtifact } from "./core/artifact.js";
-import { fromBase64urlOf, toBase64url, utf8 } from "./core/bytes.js";
+import { fromBase64urlOf, utf8 } from "./core/bytes.js";
 import { parse, Reader } from "./core/canonical.js";
 import { Problem } from "./core/problem.js";
 import { type Duration, readWait } from "./durations.js";
@@ -14,7 +14,7 @@ import type { Enforcer } from "./enforcer.js";
 import { Changed, Denied } from "./errors.js";
 import type { EventLog } from "./events.js";
 import { Exchange, type OwnExchange } from "./exchange.js";
-import { OutcomeKey } from "./keys.js";
+import { OutcomeKey, proveRecord, provesRecord } from "./keys.js";
 import type { WaitLimiter } from "./limiter.js";
 import type { RequestOptions } from "./options.js";
 
@@ -51,6 +51,8 @@ export interface PendingRecord {
 	/** Canonical, with everything that the person is shown. */
 	artifact: string;
 	outcomeKey: string;
+	/** Shows that a holder of the enforcer's key wrote the other members. */
+	proof: string;
 }
 
 export class Pending {
@@ -159,6 +161,7 @@ export function parsePending(record: string | object): PendingRecord {
 			enforcerId: reader.id("enforcerId"),
 			artifact: reader.string("artifact"),
 			outcomeKey: reader.string("outcomeKey"),
+			proof: reader.string("proof"),
 		};
 		reader.finish();
 		return read;
@@ -170,42 +173,42 @@ export function parsePending(record: string | object): PendingRecord {
 
 /** @internal */
 export function recordOf(enforcer: Enforcer, own: OwnExchange): PendingRecord {
-	return {
+	const members = {
 		tenantId: enforcer.tenantId,
 		enforcerId: enforcer.enforcerId,
 		artifact: own.artifact.text,
 		outcomeKey: own.outcomeKey.expose(),
 	};
+	return { ...members, proof: proveRecord(enforcer.keys, proven(members)) };
+}
+
+function proven(record: Omit<PendingRecord, "proof">): string {
+	const { tenantId, enforcerId, outcomeKey, artifact } = record;
+	return [tenantId, enforcerId, outcomeKey, artifact].join("\n");
 }
 
 /**
- * The request behind a record. Its artifact must have its hash, and name the key of the record: only
- * who submitted a request has that, so nobody makes a record of an artifact that was shown or
- * saved. An edit that has a right hash is another request, which no decision is about.
+ * The request behind a record that this enforcer has stored. An artifact, even with its outcome's
+ * key, does not suffice: with a gateway's help it could be one that another enforcer had approved.
  * @internal
  */
 export async function openPending(
 	record: PendingRecord,
 	enforcer: Enforcer,
 ): Promise<Exchange> {
+	const refuse = (problem: string) =>
+		new Changed(requestIdOf(record), `the stored request is ${problem}`);
 	if (
 		record.tenantId !== enforcer.tenantId ||
 		record.enforcerId !== enforcer.enforcerId
 	)
-		throw new Changed(
-			requestIdOf(record),
-			"the stored request is another enforcer's",
-		);
+		throw refuse("another enforcer's");
+	if (!provesRecord(enforcer.keys, proven(record), record.proof))
+		throw refuse("not one that this enforcer has stored, or edited");
 	try {
 		const artifact = await parseArtifact(utf8(record.artifact));
 		const seed = fromBase64urlOf("key", record.outcomeKey, 32);
 		const outcomeKey = new OutcomeKey(seed);
-		const named = artifact.outcomeKey;
-		if (named === null || toBase64url(named) !== outcomeKey.publicKey())
-			throw new Changed(
-				artifact.requestId,
-				"the stored request is not one that was submitted here",
-			);
 		return new Exchange(enforcer, { artifact, outcomeKey });
 	} catch (error) {
 		if (!(error instanceof Problem)) throw error;

@@ -41,9 +41,14 @@ test("a record that is made of a decision's record does not open", async () => {
 	const { tenantId, enforcerId, artifact } = JSON.parse(
 		approval.record().text(),
 	);
-	const record = { v: 1, tenantId, enforcerId, artifact, outcomeKey: KEY };
-	const outcome = await approver.client.pending(record).outcome({ wait: "0s" });
-	assert.ok(outcome instanceof Changed, `${outcome}`);
+	const pending = await approver.client.submit({ call: CALL });
+	const { proof, outcomeKey } = JSON.parse(pending.toJson());
+	for (const key of [KEY, outcomeKey]) {
+		const record = { v: 1, tenantId, enforcerId, artifact, proof };
+		const resumed = approver.client.pending({ ...record, outcomeKey: key });
+		const outcome = await resumed.outcome({ wait: "0s" });
+		assert.ok(outcome instanceof Changed, `${outcome}`);
+	}
 });
 
 test("an approval that was asked for is taken before it is returned", async () => {

@@ -19,8 +19,10 @@ import { parseDeviceBundle, verifies } from "../dist/core/keys.js";
 import { isEncryptionKey, isSigningKey } from "../dist/core/points.js";
 import { seal } from "../dist/core/seal.js";
 import { DeviceTrust } from "../dist/core/statements.js";
+import { Changed } from "../dist/errors.js";
 import { importEncryptionKey, OutcomeKey } from "../dist/keys.js";
 import { decisionDigest, signOutcome } from "../dist/outcome.js";
+import { openPending, parsePending } from "../dist/pending.js";
 import { deviceOf, fromHex, importPair, vectors } from "./support.mjs";
 
 const encryption = await vectors("encryption");
@@ -202,6 +204,20 @@ test("statements are followed to the devices that the vectors name", async () =>
 		assert.deepEqual(found, [...inForce].sort(), name);
 		assert.deepEqual([...trust.revoked].sort(), [...revoked].sort(), name);
 	}
+});
+
+test("stored requests belong to the enforcer that stored them", async () => {
+	const { privateKey, accepted, refused } = await vectors("stored_request");
+	const keys = await importEncryptionKey(fromBase64url("key", privateKey));
+	const open = (text) => {
+		const record = parsePending(text);
+		const { tenantId, enforcerId } = record;
+		return openPending(record, { tenantId, enforcerId, keys });
+	};
+	const own = await open(accepted);
+	assert.equal(own.own.artifact.text, JSON.parse(accepted).artifact);
+	for (const { name, record } of refused)
+		await assert.rejects(() => open(record), Changed, name);
 });
 
 test("accept: each check, by its number", async () => {

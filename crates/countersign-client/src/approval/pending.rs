@@ -40,7 +40,7 @@ impl PendingApproval {
 
     /// The request for another process. It has the arguments in plain: protect it as them.
     pub fn to_json(&self) -> Result<String, ApprovalDenial> {
-        self.request.to_json()
+        self.enforcer.spell_request(&self.request)
     }
 
     /// Waits for up to `wait`, and at least for one look at the gateway, about a second. An error

@@ -38,7 +38,11 @@ struct StoredSubmission {
 
 impl Enforcer {
     pub(crate) fn parse_request(&self, text: &str) -> Result<StoredRequest, ApprovalDenial> {
-        StoredRequest::parse(text, &self.id, &self.tenant)
+        StoredRequest::parse(text, &self.keys, &self.id, &self.tenant)
+    }
+
+    pub(crate) fn spell_request(&self, stored: &StoredRequest) -> Result<String, ApprovalDenial> {
+        stored.to_json(&self.keys)
     }
 
     /// A request that this or another process has submitted.
@@ -142,7 +146,7 @@ impl Enforcer {
     ) -> Result<(StoredRequest, RequestSubmission), ApprovalDenial> {
         let text = StoredSubmission {
             v: 1,
-            request: stored.to_json()?,
+            request: self.spell_request(&stored)?,
             envelope: submission.envelope.clone(),
             recipients: (submission.recipients.iter())
                 .map(DeviceId::to_string)

@@ -40,6 +40,7 @@ mod rule;
 mod rule_cases;
 mod sealing;
 mod several;
+mod stored_request;
 mod texts;
 mod vectors;
 mod vectors_sealed;

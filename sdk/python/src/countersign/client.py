@@ -127,7 +127,7 @@ class Client:
         """A submitted request, from `Pending.to_json()` of this or another process."""
         self._enforcer.check_process()
         identity = self._enforcer.identity
-        request = PreparedRequest.parse(text, identity.id, identity.tenant)
+        request = PreparedRequest.parse(text, identity.keys, identity.id, identity.tenant)
         return Pending(self._enforcer, request)
 
     async def aclose(self) -> None:

@@ -246,7 +246,8 @@ class Enforcer:
         recipients = frozenset(str(device) for device in reader.array("recipients"))
         submission = Submission(reader.text("envelope"), recipients)
         identity = self.identity
-        request = PreparedRequest.parse(reader.text("request"), identity.id, identity.tenant)
+        text = reader.text("request")
+        request = PreparedRequest.parse(text, identity.keys, identity.id, identity.tenant)
         reader.finish()
         if not request.is_about(subject) or not request.has_options(options):
             raise KeyReused
@@ -263,7 +264,7 @@ class Enforcer:
         """Keeps a submission before it is sent. If another process was faster, returns its own."""
         members = {
             "v": 1,
-            "request": request.to_json(),
+            "request": request.to_json(self.identity.keys),
             "envelope": submission.envelope,
             "recipients": sorted(submission.recipients),
         }

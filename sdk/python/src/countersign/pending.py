@@ -65,7 +65,7 @@ class Pending:
 
     def to_json(self) -> str:
         """The request for another process. It has the arguments in plain: protect it as them."""
-        return self._request.to_json()
+        return self._request.to_json(self._enforcer.identity.keys)
 
     async def outcome(self, *, wait: Duration = "0s") -> Outcome:
         """Waits for up to `wait`, and at least for one look at the gateway, about a second."""

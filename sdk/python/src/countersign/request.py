@@ -5,6 +5,7 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Self
 
 from .call import Action, Call, Content, Subject, comparable, to_json, tool_of
 from .devices import AskedDevices
@@ -109,10 +110,8 @@ class PreparedRequest:
         if not self.is_about(Subject.of(asked)):
             raise Changed(request_id=self.id)
 
-    def to_json(self) -> str:
-        """Needs confidentiality. The artifact is bound by its hash, which decisions sign, and the
-        record to its submission by the outcome's key, which the artifact names.
-        """
+    def to_json(self, keys: DecryptionKey) -> str:
+        """Needs confidentiality. Its proof shows that this enforcer wrote it."""
         members: JsonObject = {
             "v": 1,
             "tenantId": self.tenant,
@@ -120,35 +119,34 @@ class PreparedRequest:
             "artifact": self.artifact.text,
             "outcomeKey": self.outcome_key.seed_text(),
         }
-        return canonical(members)
+        return canonical({**members, "proof": keys.prove_record(_proven(members))})
 
     @classmethod
-    def parse(cls, text: str, enforcer_id: str, tenant: str) -> "PreparedRequest":
+    def parse(cls, text: str, keys: DecryptionKey, enforcer_id: str, tenant: str) -> Self:
         try:
             members = parse_object(text)
-            if members.get("v") != 1 or members.keys() != {
-                "v",
-                "tenantId",
-                "enforcerId",
-                "artifact",
-                "outcomeKey",
-            }:
+            texts = [members.get(name) for name in (*_PROVEN, "proof")]
+            has_texts = all(isinstance(text, str) for text in texts)
+            if members.get("v") != 1 or len(members) != len(texts) + 1 or not has_texts:
                 raise Refusal("another version, or other members")
-            artifact, key = str(members["artifact"]), str(members["outcomeKey"])
-            request = cls(
-                PlainArtifact.parse(artifact),
-                SignatureKey(decode("the outcome's key", key, 32)),
-                enforcer_id,
-                tenant,
-            )
+            if (members["enforcerId"], members["tenantId"]) != (enforcer_id, tenant):
+                raise Changed("the stored request is another enforcer's")
+            # An artifact, even with its outcome's key, does not suffice: with a gateway's help it
+            # could be one that another enforcer had approved.
+            if not keys.proves_record(_proven(members), str(members["proof"])):
+                raise Changed("this enforcer has not stored this request, or it was edited")
+            artifact = PlainArtifact.parse(str(members["artifact"]))
+            seed = decode("the outcome's key", str(members["outcomeKey"]), 32)
         except Refusal as error:
             raise Changed(f"the stored request is damaged: {error}") from error
-        if (members["enforcerId"], members["tenantId"]) != (enforcer_id, tenant):
-            raise Changed("the stored request is another enforcer's")
-        # Only who submitted the request has the key: an artifact from elsewhere does not suffice.
-        if request.artifact.outcome_key != request.outcome_key.public:
-            raise Changed("the stored request is not one that was submitted with this key")
-        return request
+        return cls(artifact, SignatureKey(seed), enforcer_id, tenant)
+
+
+_PROVEN = ("tenantId", "enforcerId", "outcomeKey", "artifact")
+
+
+def _proven(members: JsonObject) -> str:
+    return "\n".join(str(members[name]) for name in _PROVEN)
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Keys of enforcers, and public keys of devices. Private keys are never printed or pickled."""
 
+import hashlib
+import hmac
 from typing import NoReturn
 
 from cryptography.exceptions import InvalidSignature
@@ -34,6 +36,10 @@ def check_encryption_key(what: str, key: bytes) -> bytes:
     return key
 
 
+# The salt that makes a key for proofs of records out of an enforcer's private key.
+_RECORD_KEY = b"countersign stored request v1"
+
+
 class _Secret:
     """A private key that does not leave the process by accident."""
 
@@ -56,6 +62,14 @@ class DecryptionKey(_Secret):
             return self._key.exchange(X25519PublicKey.from_public_bytes(public))
         except ValueError as error:
             raise Refusal("a key exchange without a secret result") from error
+
+    def prove_record(self, record: str) -> str:
+        """Proves that a record of a request comes from a holder of this key."""
+        key = hmac.digest(_RECORD_KEY, self._key.private_bytes_raw(), hashlib.sha256)
+        return encode(hmac.digest(key, record.encode(), hashlib.sha256))
+
+    def proves_record(self, record: str, proof: str) -> bool:
+        return hmac.compare_digest(self.prove_record(record).encode(), proof.encode())
 
 
 class SignatureKey(_Secret):
