@@ -78,8 +78,8 @@ export async function readOutcome(
 }
 
 /**
- * An outcome of a set names every request of the set. This device knows one of them: that one and
- * its decision must be in it, and the set must be the rule's.
+ * An outcome of a set has the decided requests of the set, each with its decision. This device knows
+ * one of them: that one must be in it, and the set must be the rule's.
  * @param {string} envelope
  * @param {Artifact} artifact
  * @param {{ tenantId: string, enforcerId: string, decision: string }} about
@@ -102,12 +102,13 @@ export async function verifyOutcome(
 		set !== null,
 	);
 	const digest = await digestOf(parse("decision", decision));
+	const place = subjects.findIndex(({ name }) => name === artifact.requestId);
 	const isSame =
-		subjects.get(artifact.requestId) === artifact.hash &&
+		subjects[place]?.hash === artifact.hash &&
 		claims.tenantId === tenantId &&
 		claims.enforcerId === enforcerId &&
 		claims.set === set &&
-		decisions.includes(digest);
+		(set === null ? decisions.includes(digest) : decisions[place] === digest);
 	if (!isSame) throw Problem.of("outcomeSignature", {});
 	return outcome;
 }
@@ -197,6 +198,8 @@ function readStatement(node, isOfSet) {
 	);
 	if (!areHashes || decisions.length < 1 || decisions.length > MAX_DECISIONS)
 		throw predicate.invalid("decisions", "SHA-256[]");
+	if (isOfSet && decisions.length !== subjects.length)
+		throw predicate.invalid("decisions", "one for each subject");
 	predicate.time("at");
 	for (const each of [reader, predicate]) each.finish();
 	return {
@@ -208,15 +211,13 @@ function readStatement(node, isOfSet) {
 }
 
 /**
- * The hash of each request that an outcome is about.
+ * The requests that an outcome is about.
  * @param {Reader} statement
  * @param {number} most
  */
 function readSubjects(statement, most) {
 	const nodes = statement.array("subject");
-	/** @type {Map<string, string>} */
-	const subjects = new Map();
-	for (const [at, node] of nodes.entries()) {
+	const subjects = nodes.map((node, at) => {
 		const pointer = `/subject/${at}`;
 		const subject = new Reader(WHAT, node, pointer);
 		const digest = new Reader(
@@ -224,12 +225,13 @@ function readSubjects(statement, most) {
 			subject.object("digest"),
 			`${pointer}/digest`,
 		);
-		subjects.set(subject.id("name"), digest.hash("sha256"));
+		const read = { name: subject.id("name"), hash: digest.hash("sha256") };
 		for (const each of [subject, digest]) each.finish();
-	}
-	// A name that is there twice is missing here.
-	const { size } = subjects;
-	if (size < 1 || nodes.length > most || size !== nodes.length)
+		return read;
+	});
+	if (subjects.length < 1 || subjects.length > most)
 		throw statement.invalid("subject", `1..${most}`);
+	if (new Set(subjects.map(({ name }) => name)).size !== subjects.length)
+		throw statement.invalid("subject", "no request twice");
 	return subjects;
 }

@@ -17,7 +17,7 @@ export const RULE = "countersign.rule";
 const WHAT = "rule";
 const MAX_PEOPLE = 64;
 const MAX_ASKS = 16;
-const MAX_STEPS = 16;
+const MAX_STEPS = 8;
 const MAX_AFTER_SECONDS = 24 * 60 * 60;
 const SET_BYTES = 16;
 const COMMENTS = /** @type {const} */ (["none", "reject", "approve", "always"]);
@@ -55,13 +55,16 @@ export function readRule(extensions) {
 		rejections: readCount(reader, "rejections", MAX_PEOPLE),
 		comment: reader.oneOf("comment", COMMENTS),
 		notBy:
-			reader.optional("notBy") === undefined
-				? []
-				: readPeople(reader, "notBy", 0),
+			reader.optional("notBy") === undefined ? [] : readPeople(reader, "notBy"),
 	};
 	reader.finish();
-	if (new Set(asks.flatMap(peopleOf)).size > MAX_PEOPLE)
+	const people = new Set(asks.flatMap(peopleOf));
+	if (people.size > MAX_PEOPLE)
 		throw reader.invalid("asks", `<= ${MAX_PEOPLE}`);
+	// One exchange has one decision. Where several are needed, each person has an exchange.
+	const needsSeat = needsOthers(rule) || rule.rejections > 1;
+	if (rule.seat === null ? needsSeat : !people.has(rule.seat))
+		throw reader.invalid("seat", "one of the people");
 	return rule;
 }
 
@@ -73,25 +76,26 @@ export function readRule(extensions) {
  */
 function readAsk(node, pointer) {
 	const reader = new Reader(WHAT, node, pointer);
-	const steps =
-		reader.optional("escalate") === undefined ? [] : reader.array("escalate");
-	if (steps.length > MAX_STEPS)
-		throw reader.invalid("escalate", `<= ${MAX_STEPS}`);
-	const readers = steps.map(
+	const hasSteps = reader.optional("escalate") !== undefined;
+	const steps = (hasSteps ? reader.array("escalate") : []).map(
 		(step, at) => new Reader(WHAT, step, `${pointer}/escalate/${at}`),
 	);
-	const isOfTeam = (/** @type {Reader} */ { members }) =>
-		members.has("team") && !members.has("from");
-	if ([reader, ...readers].some(isOfTeam)) return null;
+	if (hasSteps && (steps.length < 1 || steps.length > MAX_STEPS))
+		throw reader.invalid("escalate", `1..${MAX_STEPS}`);
+	if ([reader, ...steps].some(({ members }) => members.has("team")))
+		return null;
 	const ask = {
 		approvals: readCount(reader, "approvals", MAX_PEOPLE),
-		from: readPeople(reader, "from", 1),
-		escalate: readers.map((step) => ({
+		from: readPeople(reader, "from"),
+		escalate: steps.map((step) => ({
 			after: readCount(step, "after", MAX_AFTER_SECONDS),
-			from: readPeople(step, "from", 1),
+			from: readPeople(step, "from"),
 		})),
 	};
-	for (const each of [reader, ...readers]) each.finish();
+	for (const each of [reader, ...steps]) each.finish();
+	const times = ask.escalate.map(({ after }) => after);
+	if (times.some((after, at) => at > 0 && after <= times[at - 1]))
+		throw reader.invalid("escalate", "in the order of time");
 	const reachable = new Set(peopleOf(ask)).size;
 	if (ask.approvals > reachable)
 		throw reader.invalid("approvals", `<= ${reachable}`);
@@ -115,9 +119,8 @@ function readCount(reader, name, most) {
 /**
  * @param {Reader} reader
  * @param {string} name
- * @param {number} fewest
  */
-function readPeople(reader, name, fewest) {
+function readPeople(reader, name) {
 	const people = reader.array(name).flatMap(({ value }) => {
 		if (typeof value !== "string" || !isId(value))
 			throw reader.invalid(name, "id[]");
@@ -125,8 +128,8 @@ function readPeople(reader, name, fewest) {
 	});
 	if (new Set(people).size !== people.length)
 		throw reader.invalid(name, "no id twice");
-	if (people.length < fewest || people.length > MAX_PEOPLE)
-		throw reader.invalid(name, `${fewest}..${MAX_PEOPLE}`);
+	if (people.length < 1 || people.length > MAX_PEOPLE)
+		throw reader.invalid(name, `1..${MAX_PEOPLE}`);
 	return people;
 }
 
@@ -146,12 +149,11 @@ export function ruleProblem(rule, { approverId, enforcerId }) {
 	if (rule === "unknown") return Problem.of("version", { what: WHAT });
 	const { seat, asks, notBy } = rule;
 	if (rule.enforcerId !== enforcerId) return Problem.of("ruleOfOther", {});
-	if (notBy.includes(approverId)) return Problem.of("excludedByRule", {});
 	if (seat !== null && seat !== approverId)
 		return Problem.of("otherSeat", { seat });
-	return asks.some((ask) => peopleOf(ask).includes(approverId))
-		? null
-		: Problem.of("notInRule", {});
+	if (!asks.some((ask) => peopleOf(ask).includes(approverId)))
+		return Problem.of("notInRule", {});
+	return notBy.includes(approverId) ? Problem.of("excludedByRule", {}) : null;
 }
 
 /**

@@ -1,7 +1,12 @@
 // An outcome of a set, of which this device knows one part: `node --test web/tests/`.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
 import { test } from "node:test";
+import { parseArtifact } from "../core/artifact.js";
+import { utf8 } from "../core/bytes.js";
+import { verifyOutcome } from "../core/outcome.js";
+import { Problem } from "../core/problem.js";
 import { delivered } from "./delivered.mjs";
 import { crowd, RULE, SINGLE } from "./rules.mjs";
 
@@ -20,7 +25,7 @@ test("the outcome of a set counts if one’s own part and decision are in it", a
 	const both =
 		(change) =>
 		(sign, { own, digest }) =>
-			sign({ set, decisions: [HASH, digest], ...change }, undefined, [
+			sign({ set, decisions: [HASH, digest, HASH], ...change }, undefined, [
 				other("0199f3c2-0000-7000-8000-000000000002"),
 				own,
 				other("0199f3c2-0000-7000-8000-000000000003"),
@@ -49,36 +54,60 @@ test("a set of one request has one part", async () => {
 	assert.equal(await outcomeOf(single, { rule: SINGLE }), "allowed");
 });
 
+/** Signed by the right machine: these parts, and these decisions. */
+const signed = (subjects, decisions) => (sign, known) =>
+	sign({ set, decisions: decisions(known) }, undefined, subjects(known));
+const ownFirst = ({ digest }) => [digest, HASH];
+
 const FORGED = {
 	"no set": (sign) => sign(),
 	"another set": (sign) => sign({ set: "AQECAwQFBgcICQoLDA0ODw" }),
 	"a set that is no text": (sign) => sign({ set: 1 }),
-	"no part": (sign) => sign({ set }, undefined, []),
-	"the parts of others": (sign) =>
-		sign({ set }, undefined, [other("a"), other("b")]),
-	"another artifact as one’s own part": (sign, { own }) =>
-		sign({ set }, undefined, [other(own.name), other("b")]),
-	"one’s own hash under another name": (sign, { own }) =>
-		sign({ set }, undefined, [{ ...own, name: "b" }, other("c")]),
-	"one’s own part twice": (sign, { own }) =>
-		sign({ set }, undefined, [own, own]),
-	"one’s own part twice, the other way": (sign, { own }) =>
-		sign({ set }, undefined, [other(own.name), own]),
-	"a further member of a part": (sign, { own }) =>
-		sign({ set }, undefined, [own, { ...other("b"), seat: "bob" }]),
-	"a further hash of a part": (sign, { own }) =>
-		sign({ set }, undefined, [
-			own,
-			{ name: "b", digest: { sha256: HASH, sha512: HASH } },
-		]),
-	"a part that is no object": (sign, { own }) =>
-		sign({ set }, undefined, [own, "b"]),
-	"too many parts": (sign, { own }) =>
-		sign({ set }, undefined, [own, ...crowd(64).map(other)]),
-	"the decisions of others": (sign) => sign({ set, decisions: [HASH] }),
-	"too many decisions": (sign, { digest }) =>
-		sign({ set, decisions: [...Array(64).fill(HASH), digest] }),
-	"no decision": (sign) => sign({ set, decisions: [] }),
+	"no part": signed(
+		() => [],
+		() => [],
+	),
+	"the parts of others": signed(() => [other("a"), other("b")], ownFirst),
+	"another artifact as one’s own part": signed(
+		({ own }) => [other(own.name), other("b")],
+		ownFirst,
+	),
+	"one’s own hash under another name": signed(
+		({ own }) => [{ ...own, name: "b" }, other("c")],
+		ownFirst,
+	),
+	"one’s own part twice": signed(({ own }) => [own, own], ownFirst),
+	"another part twice": signed(
+		({ own }) => [own, other("b"), other("b")],
+		({ digest }) => [digest, HASH, HASH],
+	),
+	"a further member of a part": signed(
+		({ own }) => [own, { ...other("b"), seat: "bob" }],
+		ownFirst,
+	),
+	"a further hash of a part": signed(
+		({ own }) => [own, { name: "b", digest: { sha256: HASH, sha512: HASH } }],
+		ownFirst,
+	),
+	"a part that is no object": signed(({ own }) => [own, "b"], ownFirst),
+	"a part whose hash is none": signed(
+		({ own }) => [own, { name: "b", digest: { sha256: "x" } }],
+		ownFirst,
+	),
+	"more parts than decisions": signed(
+		({ own }) => [own, other("b")],
+		({ digest }) => [digest],
+	),
+	"more decisions than parts": signed(({ own }) => [own], ownFirst),
+	"one’s own decision at another part": signed(
+		({ own }) => [own, other("b")],
+		({ digest }) => [HASH, digest],
+	),
+	"the decision of another": (sign) => sign({ set, decisions: [HASH] }),
+	"more than 64 parts": signed(
+		({ own }) => [own, ...crowd(64).map(other)],
+		({ digest }) => [digest, ...Array(64).fill(HASH)],
+	),
 	"another enforcer": (sign) => sign({ set, enforcerId: "prod" }),
 	"another tenant": (sign) => sign({ set, tenantId: "other" }),
 	"a further member": (sign) => sign({ set, seat: "alice" }),
@@ -110,4 +139,23 @@ test("an outcome under a rule that is not understood is neither believed nor cal
 	const denied = { set, outcome: "denied", cause: "rejected", further: 1 };
 	const serve = (sign) => sign(denied);
 	assert.equal(await outcomeOf(serve, { rule, choice }), null);
+});
+
+test("page and terminal verify the same outcomes of sets", async () => {
+	const { set: vectors } = JSON.parse(
+		await readFile(
+			new URL("../../tests/vectors/outcome.json", import.meta.url),
+			"utf8",
+		),
+	);
+	const artifact = await parseArtifact(utf8(vectors.artifact));
+	assert.ok(vectors.refused.length > 6);
+	for (const { envelope, outcome } of vectors.accepted)
+		assert.equal(await verifyOutcome(envelope, artifact, vectors), outcome);
+	for (const { name, envelope } of vectors.refused)
+		await assert.rejects(
+			verifyOutcome(envelope, artifact, vectors),
+			(error) => error instanceof Problem,
+			name,
+		);
 });

@@ -33,8 +33,7 @@ export function decisionBar(item, decide, answers) {
 	const artifact = item.content.opened ? item.content.artifact : null;
 	const { approvalProblem } = item;
 	const mayApprove = artifact !== null && approvalProblem === null;
-	const offered = artifact?.actions ?? [];
-	const actions = offered.filter(
+	const actions = (artifact?.actions ?? []).filter(
 		({ verdict }) => mayApprove || verdict === "reject",
 	);
 	const isQuestion = artifact?.payload.kind === "question";
@@ -92,7 +91,7 @@ export function decisionBar(item, decide, answers) {
 				});
 	plainReject?.append(keyHint("r"));
 	const plainApprove =
-		mayApprove && offered.length === 0
+		mayApprove && actions.length === 0
 			? button(isQuestion ? texts.question.send : texts.decide.approve, {
 					kind: "good",
 					icon: "check",
