@@ -76,6 +76,10 @@ const FORGED = {
 		({ own }) => [{ ...own, name: "b" }, other("c")],
 		ownFirst,
 	),
+	"one’s own hash at another part": signed(
+		({ own }) => [other(own.name), { ...own, name: "b" }],
+		ownFirst,
+	),
 	"one’s own part twice": signed(({ own }) => [own, own], ownFirst),
 	"another part twice": signed(
 		({ own }) => [own, other("b"), other("b")],
