@@ -25,7 +25,7 @@ use countersign_protocol::id::{EnforcerId, RequestId, TenantId};
 use countersign_protocol::json::JsonNode;
 use countersign_protocol::reader::{MemberReader, ReadResult};
 use countersign_protocol::redacted;
-use countersign_protocol::signature::Signature;
+use countersign_protocol::signature::{PublicKey, Signature};
 use countersign_protocol::timestamp::Timestamp;
 use countersign_protocol::words;
 
