@@ -1,9 +1,12 @@
 //! The enforcer's commands: pairing, and asking before something happens.
 
 mod ask;
+mod ask_set;
 mod content;
 mod grants;
+mod interruption;
 mod pair;
+mod rule_options;
 mod run;
 
 use clap::Subcommand;

@@ -12,12 +12,16 @@ use clap::Args;
 use countersign::client::enforcer::{ApprovalDenial, ApprovalRequest, Enforcer, GrantSubject};
 use countersign::client::visible;
 use countersign::clock::Clock;
+use countersign::e2e::RuleTerms;
 use serde_json::{Map, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::ask::{AskInterruption, await_decision, say_trouble, waiting_file};
+use super::ask::{await_decision, waiting_file};
+use super::ask_set::await_set;
 use super::content::repository_name;
+use super::interruption::{AskInterruption, say_trouble};
 use super::pair::{OfferArgs, pair_on};
+use super::rule_options::RuleOptions;
 use crate::commands::approver::payload_headline;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::complete;
@@ -33,6 +37,7 @@ Examples:
   countersign run -- echo hello
   countersign run --timeout 1h -- terraform apply
   countersign run --approver alice -- sh -c 'rm -rf build && make'
+  countersign run --approvals 2 --from alice,bob,carol --save receipt.json -- make release
   countersign run --always-ask -- git push      even if a grant allows it";
 
 const GRANT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -47,6 +52,11 @@ pub struct RunArgs {
     /// Ask only this approver.
     #[arg(long, value_name = "ID", add = complete::approvers())]
     approver: Option<String>,
+    #[command(flatten)]
+    rule: RuleOptions,
+    /// Save a receipt of the decisions of several people to a file for `verify`.
+    #[arg(long, value_name = "FILE", requires = "approvals")]
+    save: Option<PathBuf>,
     /// Ask even if a grant allows the command.
     #[arg(long)]
     always_ask: bool,
@@ -110,6 +120,10 @@ async fn approved(
     };
     let subject = GrantSubject::of(&request.payload, &request.repository);
     let subject = subject.context("the command cannot be described")?;
+    if args.rule.is_given() && args.guard.is_some() {
+        let problem = "a guard asks for one approval; --approvals is not possible through it";
+        return Ok(Err(denied(screen, json, "error", problem)));
+    }
     if let Some(guard) = &args.guard {
         let asked = ask_guard(guard, args, request, screen).await?;
         return Ok(asked.map(|()| become_command(&program, &argv)));
@@ -123,6 +137,11 @@ async fn approved(
         && let Err(ending) = pair_until(until, &mut enforcer, screen).await?
     {
         return Ok(Err(ending));
+    }
+    if let Some(terms) = args.rule.terms(&enforcer)? {
+        request.timeout = until.saturating_duration_since(Instant::now());
+        let asked = ask_several(&mut enforcer, args, request, terms, screen).await?;
+        return Ok(asked.map(|()| become_command(&program, &argv)));
     }
     if !args.always_ask && is_granted(&mut enforcer, args, &subject, screen).await {
         return Ok(Ok(become_command(&program, &argv)));
@@ -188,6 +207,44 @@ async fn pair_until(
         return Ok(Err(denied(screen, false, "timeout", problem)));
     };
     Ok(paired?.map(drop).map_err(ExitAction::code))
+}
+
+/// Asks the people of a rule. No grant counts here, and none is kept. The inner error is how the
+/// command ends then.
+async fn ask_several(
+    enforcer: &mut Enforcer,
+    args: &RunArgs,
+    request: ApprovalRequest,
+    terms: RuleTerms,
+    screen: &mut TerminalScreen,
+) -> anyhow::Result<Result<(), ExitAction>> {
+    let json = args.options.json;
+    if let Some(file) = &args.save {
+        anyhow::ensure!(!file.exists(), "{} already exists", file.display());
+    }
+    let result = await_set(enforcer, request, terms, screen).await?;
+    result.save(args.save.as_deref(), screen);
+    match result.decided {
+        Ok(accepted) => {
+            let who = accepted
+                .approvals
+                .iter()
+                .map(|it| visible(it.approver.as_str()));
+            let who: Vec<_> = who.collect();
+            if json {
+                let outcome = json!({ "outcome": "approved", "approverIds": who });
+                screen.say(&outcome.to_string());
+            } else {
+                say_approved(screen, json, "approved", &who.join(", "), "");
+            }
+            Ok(Ok(()))
+        }
+        Err(AskInterruption::BySignal(code)) => Ok(Err(ExitAction::code(code))),
+        Err(AskInterruption::ByDenial(denial)) => {
+            let (cause, message) = (cause(&denial), denial.to_string());
+            Ok(Err(denied(screen, json, cause, &message)))
+        }
+    }
 }
 
 /// Asks through a guard. The inner error is how the command ends then.

@@ -208,6 +208,7 @@ pub fn cause(denial: &ApprovalDenial) -> &'static str {
         ApprovalDenial::Unavailable(_) => "unavailable",
         ApprovalDenial::Refused(_) => "refused",
         ApprovalDenial::Untrusted(_) => "untrusted",
+        ApprovalDenial::TooFew(_) => "missing",
         ApprovalDenial::Changed(_) => "changed",
         ApprovalDenial::AlreadyUsed => "used",
         ApprovalDenial::KeyReused => "reused",

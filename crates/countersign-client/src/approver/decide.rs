@@ -17,7 +17,8 @@ use crate::shell::{PatternProblem, chooses_something, fits, pattern_problem, pla
 use crate::wire;
 use countersign_e2e::{
     ArtifactHints, DecisionContent, DecisionScope, GrantMatch, MAX_GRANT_LIFETIME, OpenedArtifact,
-    OutcomeEffect, PlainArtifact, WordPattern, reject_unopened, sign_decision, verify_outcome,
+    OutcomeEffect, PlainArtifact, RuleRefusal, WordPattern, reject_unopened, sign_decision,
+    verify_outcome,
 };
 use countersign_protocol::decision::Verdict;
 use countersign_protocol::json::{self, JsonNode};
@@ -67,6 +68,9 @@ impl Approver {
             }
         };
         let hints = &choice.hints;
+        if choice.verdict == Verdict::Approve {
+            self.check_rule(opened, hints)?;
+        }
         if let Some(id) = &hints.action_id {
             check_action(opened, id, choice.verdict)?;
         }
@@ -107,6 +111,21 @@ impl Approver {
         };
         let body = sign_decision(opened, &ruling, &self.keys, &mut random)?;
         Ok((body, expires_at))
+    }
+
+    /// Whether this approver may approve it by the rule of the request, with this comment.
+    fn check_rule(&self, opened: &OpenedArtifact, hints: &ArtifactHints) -> Result<()> {
+        let Some(rule) = opened.artifact().rule() else {
+            return Ok(());
+        };
+        let enforcer = opened.enforcer().id();
+        let checked = rule.check_approval(enforcer, &self.id, hints.reason.as_deref());
+        checked.map_err(|refusal| match refusal {
+            RuleRefusal::MissingComment => {
+                ClientError::Choice("this approval needs a comment; say why with --reason")
+            }
+            refusal => ClientError::NotApprovable(refusal.to_string()),
+        })
     }
 
     fn sign_unopened(

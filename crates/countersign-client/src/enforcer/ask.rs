@@ -90,7 +90,11 @@ impl Enforcer {
 
     /// The pause that keeps this request from being asked. If that cannot be found out, asking a
     /// person does no harm.
-    async fn pause_of(&mut self, request: &ApprovalRequest, until: Instant) -> Option<AgentPause> {
+    pub(super) async fn pause_of(
+        &mut self,
+        request: &ApprovalRequest,
+        until: Instant,
+    ) -> Option<AgentPause> {
         let session = request.members.get("sessionId").and_then(Value::as_str);
         self.current_pause(session.and_then(SessionId::parse), until)
             .await
@@ -106,7 +110,7 @@ impl Enforcer {
         self.pause(session.as_ref()).ok().flatten()
     }
 
-    fn artifact(
+    pub(super) fn artifact(
         &self,
         request: ApprovalRequest,
         devices: &[DeviceTrust],

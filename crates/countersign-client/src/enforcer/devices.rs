@@ -8,11 +8,12 @@ use tokio::time::Instant;
 
 use super::role::Enforcer;
 use crate::error::{ClientError, Result};
-use crate::gateway::{GatewayCall, path};
+use crate::gateway::{GatewayAnswer, GatewayCall, path};
 use crate::profile::ApproverRecord;
 use crate::visible::visible;
 use crate::wire;
 use countersign_e2e::{DeviceId, DeviceTrust};
+use countersign_protocol::id::ApproverId;
 
 /// A list of devices is read again when it is older.
 const LIST_LIFETIME: Duration = Duration::from_secs(60);
@@ -112,10 +113,28 @@ impl Enforcer {
         records.filter(|record| asked.contains(&record.id))
     }
 
+    async fn list(&self, approver: &ApproverId, deadline: Instant) -> Result<GatewayAnswer> {
+        let call = path(&["v1", "approvers", approver.as_str(), "devices"]);
+        let client = &self.access.client;
+        client
+            .expect(&GatewayCall::get(call), &[200], deadline)
+            .await
+    }
+
+    /// The statements about an approver's devices, byte for byte.
+    pub(super) async fn statements_of(
+        &self,
+        approver: &ApproverId,
+        deadline: Instant,
+    ) -> Result<Vec<String>> {
+        let answer = self.list(approver, deadline).await?;
+        let node = wire::parse(&answer.body)?;
+        let statements = wire::array(&node, "statements").unwrap_or_default();
+        Ok(statements.iter().map(|node| node.raw.to_owned()).collect())
+    }
+
     async fn follow(&self, trust: &mut DeviceTrust, deadline: Instant) -> Result<()> {
-        let approver = trust.approver().to_string();
-        let call = GatewayCall::get(path(&["v1", "approvers", &approver, "devices"]));
-        let answer = self.access.client.expect(&call, &[200], deadline).await?;
+        let answer = self.list(trust.approver(), deadline).await?;
         let node = wire::parse(&answer.body)?;
         let statements = wire::array(&node, "statements");
         let statements = statements.ok_or_else(|| ClientError::answer("a list of statements"))?;

@@ -1,6 +1,7 @@
 //! The enforcer: it sends requests, and accepts only decisions that a pinned device signed.
 
 mod approval_request;
+mod approval_set;
 mod approved;
 mod ask;
 mod devices;
@@ -10,13 +11,17 @@ mod orders;
 mod pairing;
 mod pending_request;
 mod prompts;
+mod receipt;
 mod role;
 pub(crate) mod sessions;
+mod set_count;
+mod set_part;
 mod stored_request;
 mod use_journal;
 mod withdrawal;
 
 pub use self::approval_request::{AcceptedApproval, ApprovalDenial, ApprovalRequest};
+pub use self::approval_set::{AcceptedSet, PendingSet};
 pub use self::approved::{ApprovedCommand, approved_commands};
 pub use self::devices::NamedDevice;
 pub use self::grants::{GrantSubject, KeptGrant, UsedGrant};

@@ -17,12 +17,31 @@ const WITHDRAW_TIMEOUT: Duration = Duration::from_secs(3);
 const GONE: &str = "the caller no longer waits";
 
 /// Takes a request back. It does not matter if it has ended meanwhile.
-async fn withdraw(access: &GatewayAccess, id: &RequestId, reason: &str) -> Result<()> {
+pub(super) async fn withdraw(access: &GatewayAccess, id: &RequestId, reason: &str) -> Result<()> {
     let body = json!({ "reason": reason }).to_string();
     let call = path(&["v1", "exchanges", id.as_str(), "withdraw"]);
     let (expected, deadline) = ([200, 404, 409], Instant::now() + WITHDRAW_TIMEOUT);
     let sent = access.send(call, "exchange.withdrawn", id, &body, &expected, deadline);
     sent.await.map(drop)
+}
+
+/// Takes a request back by `deadline`, and says whether it was decided before. An error means that
+/// it may still be decided.
+pub(super) async fn take_back(
+    access: &GatewayAccess,
+    id: &RequestId,
+    reason: &str,
+    deadline: Instant,
+) -> Result<bool> {
+    let body = json!({ "reason": reason }).to_string();
+    let call = path(&["v1", "exchanges", id.as_str(), "withdraw"]);
+    let sent = access.send(call, "exchange.withdrawn", id, &body, &[200], deadline);
+    match sent.await.map(drop) {
+        Err(error) if error.code() == Some("ALREADY_DECIDED") => Ok(true),
+        // It never arrived, or has ended without a decision.
+        Err(error) if error.is_refusal(404) || error.is_refusal(409) => Ok(false),
+        sent => sent.map(|()| false),
+    }
 }
 
 /// Withdraws the request when it is dropped, unless it was disarmed.

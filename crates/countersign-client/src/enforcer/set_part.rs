@@ -1,0 +1,167 @@
+//! One part of a set: the exchange that asks one person. Its decision is judged against the devices
+//! of that person alone.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::approval_request::ApprovalDenial;
+use super::pending_request::{DecisionMessage, PendingRequest, RequestSubmission};
+use super::role::Enforcer;
+use super::withdrawal::{take_back, withdraw};
+use crate::error::{ClientError, Result};
+use crate::wire;
+use countersign_e2e::{
+    self as e2e, ApproverVote, DeviceBundle, DeviceId, DeviceTrust, OutcomeKey, OutcomeSubject,
+    OwnRequest, PlainArtifact, VerifiedDecision, accept,
+};
+use countersign_protocol::id::ApproverId;
+
+/// Of everything after the last approval that is needed: withdrawals, late decisions, device lists.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
+const ENOUGH: &str = "enough people have decided";
+
+pub(super) struct SetPart {
+    pub(super) seat: ApproverId,
+    /// For this part alone: the parts wait at the same time.
+    pub(super) enforcer: Enforcer,
+    pub(super) artifact: PlainArtifact,
+    pub(super) own: OwnRequest,
+    pub(super) outcome_key: OutcomeKey,
+    pub(super) devices: Vec<DeviceTrust>,
+    pub(super) submission: RequestSubmission,
+    pub(super) submit_until: Instant,
+    pub(super) until: Instant,
+    pub(super) decision: Option<PartDecision>,
+    /// Why there is no decision.
+    pub(super) loss: Option<ApprovalDenial>,
+    /// Whether the signed outcome is also about this part.
+    pub(super) is_named: bool,
+}
+
+/// A decision, and the result of its checks.
+pub(super) struct PartDecision {
+    pub(super) message: DecisionMessage,
+    pub(super) judged: Result<VerifiedDecision, e2e::Error>,
+}
+
+impl SetPart {
+    fn pending(&mut self) -> PendingRequest<'_> {
+        PendingRequest {
+            own: self.own.clone(),
+            artifact: self.artifact.clone(),
+            outcome_key: self.outcome_key.clone(),
+            asked: vec![self.seat.to_string()],
+            devices: self.devices.clone(),
+            submission: Some(self.submission.clone()),
+            submit_until: self.submit_until,
+            until: self.until,
+            enforcer: &mut self.enforcer,
+        }
+    }
+
+    /// Sends the request. A person who cannot be asked drops out.
+    pub(super) async fn submit(&mut self) {
+        let submitted = self.pending().submit().await;
+        self.loss = submitted.err().map(ApprovalDenial::from);
+    }
+
+    /// Waits for the decision, and judges it. Without one, the reason is the part's loss.
+    pub(super) async fn wait(&mut self) -> (ApproverId, Option<ApproverVote>) {
+        let until = self.until;
+        self.loss = self.take_decision(until).await.err();
+        (self.seat.clone(), self.verified().map(ApproverVote::from))
+    }
+
+    async fn take_decision(&mut self, deadline: Instant) -> Result<(), ApprovalDenial> {
+        let mut pending = self.pending();
+        let answer = loop {
+            if let Some(answer) = pending.wait(None).await? {
+                break answer;
+            }
+        };
+        let (message, judged) = Box::pin(pending.verified(&answer, deadline)).await?;
+        let judged = judged.map(|(decision, _)| decision);
+        self.devices = std::mem::take(&mut pending.devices);
+        self.decision = Some(PartDecision { message, judged });
+        Ok(())
+    }
+
+    /// Takes the request back, if it is not decided. A decision that came before is taken over. An
+    /// error means that there may be one that is not known here.
+    pub(super) async fn close(&mut self) -> Result<(), ApprovalDenial> {
+        if self.decision.is_some() {
+            return Ok(());
+        }
+        let deadline = Instant::now() + SETTLE_TIMEOUT;
+        let (access, id) = (&self.enforcer.access, &self.own.request_id);
+        if take_back(access, id, ENOUGH, deadline).await? {
+            let taken = tokio::time::timeout_at(deadline, self.take_decision(deadline)).await;
+            taken.unwrap_or(Err(ApprovalDenial::TimedOut))?;
+        }
+        Ok(())
+    }
+
+    /// Takes the request back as far as possible.
+    pub(super) async fn give_up(&self, reason: &str) {
+        if self.decision.is_none() {
+            let id = &self.own.request_id;
+            let _ignored = withdraw(&self.enforcer.access, id, reason).await;
+        }
+    }
+
+    /// Judges an approval again, by a list of devices that is read now. A rejection stays. An error
+    /// means that there is no such list.
+    pub(super) async fn judge_again(&mut self) -> Result<(), ApprovalDenial> {
+        let is_approval =
+            |it: &&mut PartDecision| matches!(it.judged, Ok(VerifiedDecision::Approved(_)));
+        let Some(decision) = self.decision.as_mut().filter(is_approval) else {
+            return Ok(());
+        };
+        let (asked, deadline) = ([self.seat.to_string()], Instant::now() + SETTLE_TIMEOUT);
+        self.devices = match self.enforcer.devices_of(&asked, true, deadline).await {
+            // Nobody speaks for this seat any more.
+            Err(ClientError::Unpaired { .. }) => Vec::new(),
+            devices => devices?,
+        };
+        let node = wire::parse(decision.message.body.as_bytes())?;
+        let (devices, now): (Vec<_>, _) =
+            (self.devices.iter().collect(), self.enforcer.access.now());
+        decision.judged = accept(&node, &self.own, &self.enforcer.keys, &devices, now);
+        Ok(())
+    }
+
+    /// The decision, if it passed every check.
+    pub(super) fn verified(&self) -> Option<&VerifiedDecision> {
+        self.decision.as_ref()?.judged.as_ref().ok()
+    }
+
+    pub(super) fn subject(&self) -> OutcomeSubject {
+        OutcomeSubject {
+            request_id: self.own.request_id.clone(),
+            artifact_hash: self.own.artifact_hash,
+        }
+    }
+
+    /// Acknowledges the decision, with the outcome if that is about it.
+    pub(super) async fn send_outcome(&mut self, outcome: Option<&str>) {
+        let outcome = outcome.filter(|_| self.is_named);
+        if let Some(decision) = &self.decision {
+            let message = decision.message.clone();
+            self.pending().send_outcome(&message, outcome).await;
+        }
+    }
+
+    pub(super) fn bundle(&self, device: DeviceId) -> Option<&DeviceBundle> {
+        let mut devices = self.devices.iter();
+        let device = devices.find_map(|trust| trust.device(device).ok())?;
+        Some(device.bundle())
+    }
+}
+
+pub(super) fn device_of(decision: &VerifiedDecision) -> DeviceId {
+    match decision {
+        VerifiedDecision::Approved(approval) => approval.device,
+        VerifiedDecision::Rejected(rejection) => rejection.device,
+    }
+}
