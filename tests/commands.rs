@@ -14,6 +14,7 @@ mod mcp;
 mod newcomer;
 mod page;
 mod policy;
+mod sets;
 mod waiting;
 
 use crate::support::Client;

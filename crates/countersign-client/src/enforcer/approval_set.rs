@@ -277,8 +277,11 @@ impl PendingSet<'_> {
 
     async fn give_up(&mut self, reason: &str, cause: DenialCause) {
         join_all(self.parts.iter().map(|part| part.give_up(reason))).await;
-        // Without a signature they learn only that the decisions arrived.
-        let _unsigned = self.sign(OutcomeEffect::Denied(cause));
+        // An outcome that was signed before may have been sent; there is no second one. Without any,
+        // they learn only that the decisions arrived.
+        if self.outcome.is_none() {
+            let _unsigned = self.sign(OutcomeEffect::Denied(cause));
+        }
         self.send_outcome().await;
     }
 }
