@@ -16,6 +16,7 @@ use countersign::e2e::{
 };
 use countersign::protocol::decision::Verdict;
 use countersign::protocol::id::{ApproverId, TextId as _};
+use serde_json::Value;
 use tokio::task::JoinHandle;
 
 use super::devices::asks;
@@ -26,6 +27,8 @@ use crate::hostile::scene::{approve_as, device_of};
 use crate::support::until;
 
 const APPROVE: Verdict = Verdict::Approve;
+
+type SignAgain = Box<dyn Fn(&mut Value) + Send + Sync>;
 
 pub fn terms(approvals: u32, people: &[&str]) -> RuleTerms {
     let from = people.iter().map(|id| ApproverId::parse(id).unwrap());
@@ -226,8 +229,7 @@ async fn without_decisions_the_set_ends_by_its_time() {
 async fn an_approval_without_the_comment_that_the_rule_demands_does_not_count() {
     let world = ClientScene::start().await;
     let node = world.cluster.urls()[0].clone();
-    let keys: Arc<Mutex<Option<(String, Box<dyn Fn(&mut serde_json::Value) + Send + Sync>)>>> =
-        Arc::default();
+    let keys: Arc<Mutex<Option<(String, SignAgain)>>> = Arc::default();
     let careless = Arc::clone(&keys);
     // A device with other software signs an approval without a comment.
     let through = Tamper::start(&node, move |path, answer| {
