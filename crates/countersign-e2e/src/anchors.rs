@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::bundle::DeviceBundle;
 use super::device_id::DeviceId;
 use super::error::{Error, Result};
-use super::proof::ProofGap;
+use super::proof_gap::ProofGap;
 use super::receipt::{Receipt, ReceiptPart};
 use super::statement::{SignedStatement, StatementChange};
 use super::trust::DeviceTrust;

@@ -1,7 +1,7 @@
 //! Reasons of refusals. Every message names the cause and, where a person can act, the remedy.
 
 use super::device_id::DeviceId;
-use super::rule::RuleRefusal;
+use super::rule_refusal::RuleRefusal;
 use countersign_protocol::json::JsonError;
 use countersign_protocol::reader::InvalidMember;
 

@@ -44,9 +44,9 @@
 //! | `artifact`, `seal`, `prompt`, `hints` | encryption and opening |
 //! | `control` | orders of an approver to an enforcer |
 //! | `decision`, `accept`, `grant` | signing a decision, and the checks before it is acted on |
-//! | `rule`, `votes` | the rule of a call that several people approve, and the count of their decisions |
+//! | `rule`, `rule_refusal`, `votes` | the rule of a call that several people approve, and the count of their decisions |
 //! | `outcome` | the result at the enforcer, signed for the approver |
-//! | `receipt`, `proof`, `anchors` | everything about one call in a file, and its verification without the gateway |
+//! | `receipt`, `proof`, `proof_gap`, `anchors` | everything about one call in a file, and its verification without the gateway |
 //!
 //! A value from the network has another type before its checks than after: a [`DeviceBundle`] is
 //! only well formed, a [`PinnedDevice`] was authenticated at pairing, a [`TrustedDevice`] is in
@@ -79,9 +79,11 @@ mod outcome;
 mod pairing;
 mod prompt;
 mod proof;
+mod proof_gap;
 mod random;
 mod receipt;
 mod rule;
+mod rule_refusal;
 mod seal;
 mod statement;
 mod trust;
@@ -120,13 +122,15 @@ pub use pairing::{
     answer_by_link, receive_answer,
 };
 pub use prompt::{OpenedPrompt, PlainPrompt, PromptContext, open_prompt, seal_prompt};
-pub use proof::{PartReport, ProofGap, ReceiptCheck, ReceiptFact, ReceiptReport};
+pub use proof::{PartReport, ReceiptCheck, ReceiptFact, ReceiptReport};
+pub use proof_gap::ProofGap;
 pub use random::RandomSource;
 pub use receipt::{Receipt, ReceiptPart};
 pub use rule::{
     ApprovalRule, ArtifactRule, CommentDuty, EscalationStep, MAX_RULE_PEOPLE, RULE, RuleAsk,
-    RuleRefusal, RuleTerms, SetId,
+    RuleTerms, SetId,
 };
+pub use rule_refusal::RuleRefusal;
 pub use seal::{Ciphertext, MAX_RECIPIENTS, SealPurpose};
 pub use statement::{DeviceStatement, SignedStatement, StatementChange};
 pub use statement::{SIGNATURE, SIGNED, STATEMENT};

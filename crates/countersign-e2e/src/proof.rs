@@ -10,8 +10,10 @@ use super::encoding::parse;
 use super::error::{Error, Result};
 use super::hints::{ArtifactHints, HintsContext};
 use super::outcome::{DenialCause, OutcomeEffect, OutcomeStatement, open_outcome};
+use super::proof_gap::ProofGap;
 use super::receipt::{Receipt, ReceiptPart};
-use super::rule::{ArtifactRule, CommentDuty, RuleAsk, RuleRefusal, RuleTerms};
+use super::rule::{ArtifactRule, CommentDuty, RuleAsk, RuleTerms};
+use super::rule_refusal::RuleRefusal;
 use super::statement::{SIGNED, SignedStatement};
 use super::votes::{ApproverVote, VoteCount, VoteState};
 use countersign_protocol::decision::Verdict;
@@ -42,15 +44,6 @@ words! {
         /// could make up a request together.
         Asked = "asked",
     }
-}
-
-/// Why a claim is not proven.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ProofGap {
-    /// Neither the file nor the anchors have what would prove it.
-    Absent,
-    /// It is false, or contradicts the rest.
-    Failed(Error),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,12 +89,6 @@ impl ReceiptReport {
 }
 
 type Proof<T = ()> = Result<T, ProofGap>;
-
-impl From<Error> for ProofGap {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
-}
 
 struct CheckList(Vec<ReceiptCheck>);
 

@@ -13,6 +13,7 @@ use super::encoding::{decode_array, encode};
 use super::error::Result;
 use super::extensions::{extension, insert};
 use super::random::{RandomSource, draw};
+use super::rule_refusal::RuleRefusal;
 use countersign_protocol::id::{ApproverId, EnforcerId, TextId as _};
 use countersign_protocol::json::{JsonNode, JsonObject, JsonValue};
 use countersign_protocol::reader::{MemberReader, ReadResult};
@@ -52,25 +53,6 @@ impl CommentDuty {
             (own, other) if own == other => own,
             _ => Self::Always,
         }
-    }
-}
-
-words! {
-    /// Why a device does not approve under a rule. It may reject all the same.
-    #[derive(thiserror::Error)]
-    RuleRefusal {
-        #[error("the request has a rule that this client does not know; update this client")]
-        UnknownVersion = "version",
-        #[error("the rule was made by another enforcer")]
-        OtherEnforcer = "enforcer",
-        #[error("this request asks for the approval of another person")]
-        OtherSeat = "seat",
-        #[error("this approver is not among those who are asked")]
-        NotAsked = "notAsked",
-        #[error("this approver works with the agent, and so may not approve for it")]
-        NotBy = "notBy",
-        #[error("this approval needs a comment")]
-        MissingComment = "comment",
     }
 }
 

@@ -6,6 +6,7 @@ mod content;
 mod grants;
 mod interruption;
 mod pair;
+mod program;
 mod rule_options;
 mod run;
 

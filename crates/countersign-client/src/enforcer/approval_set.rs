@@ -209,8 +209,7 @@ impl PendingSet<'_> {
     /// Withdraws the open requests, counts the decisions that had come before, and judges all again
     /// by device lists that are read now: somebody may have lost their device since.
     async fn settle(&mut self) -> Result<VoteState, ApprovalDenial> {
-        let closed = join_all(self.parts.iter_mut().map(SetPart::close)).await;
-        closed.into_iter().collect::<Result<(), _>>()?;
+        self.close("enough people have decided").await?;
         let state = count_parts(&self.terms, &self.parts).state();
         if !matches!(state, VoteState::Satisfied(_)) {
             return Ok(state);
@@ -275,8 +274,19 @@ impl PendingSet<'_> {
         self.give_up("interrupted", DenialCause::Interrupted).await;
     }
 
-    async fn give_up(&mut self, reason: &str, cause: DenialCause) {
-        join_all(self.parts.iter().map(|part| part.give_up(reason))).await;
+    /// Withdraws the open requests, and takes over the decisions that had come before.
+    async fn close(&mut self, reason: &str) -> Result<(), ApprovalDenial> {
+        let closing = self.parts.iter_mut().map(|part| part.close(reason));
+        join_all(closing).await.into_iter().collect()
+    }
+
+    async fn give_up(&mut self, reason: &str, mut cause: DenialCause) {
+        let _unknown = self.close(reason).await;
+        // The last approvals came too late to be waited for.
+        let state = count_parts(&self.terms, &self.parts).state();
+        if cause == DenialCause::Missing && matches!(state, VoteState::Satisfied(_)) {
+            cause = DenialCause::Interrupted;
+        }
         // An outcome that was signed before may have been sent; there is no second one. Without any,
         // they learn only that the decisions arrived.
         if self.outcome.is_none() {

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use super::approval_request::ApprovalDenial;
 use super::pending_request::{DecisionMessage, PendingRequest, RequestSubmission};
 use super::role::Enforcer;
-use super::withdrawal::{take_back, withdraw};
+use super::withdrawal::take_back;
 use crate::error::{ClientError, Result};
 use crate::wire;
 use countersign_e2e::{
@@ -19,7 +19,6 @@ use countersign_protocol::id::ApproverId;
 
 /// Of everything after the last approval that is needed: withdrawals, late decisions, device lists.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
-const ENOUGH: &str = "enough people have decided";
 
 pub(super) struct SetPart {
     pub(super) seat: ApproverId,
@@ -89,25 +88,17 @@ impl SetPart {
 
     /// Takes the request back, if it is not decided. A decision that came before is taken over. An
     /// error means that there may be one that is not known here.
-    pub(super) async fn close(&mut self) -> Result<(), ApprovalDenial> {
+    pub(super) async fn close(&mut self, reason: &str) -> Result<(), ApprovalDenial> {
         if self.decision.is_some() {
             return Ok(());
         }
         let deadline = Instant::now() + SETTLE_TIMEOUT;
         let (access, id) = (&self.enforcer.access, &self.own.request_id);
-        if take_back(access, id, ENOUGH, deadline).await? {
+        if take_back(access, id, reason, deadline).await? {
             let taken = tokio::time::timeout_at(deadline, self.take_decision(deadline)).await;
             taken.unwrap_or(Err(ApprovalDenial::TimedOut))?;
         }
         Ok(())
-    }
-
-    /// Takes the request back as far as possible.
-    pub(super) async fn give_up(&self, reason: &str) {
-        if self.decision.is_none() {
-            let id = &self.own.request_id;
-            let _ignored = withdraw(&self.enforcer.access, id, reason).await;
-        }
     }
 
     /// Judges an approval again, by a list of devices that is read now. A rejection stays. An error

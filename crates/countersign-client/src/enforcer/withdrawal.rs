@@ -17,7 +17,7 @@ const WITHDRAW_TIMEOUT: Duration = Duration::from_secs(3);
 const GONE: &str = "the caller no longer waits";
 
 /// Takes a request back. It does not matter if it has ended meanwhile.
-pub(super) async fn withdraw(access: &GatewayAccess, id: &RequestId, reason: &str) -> Result<()> {
+async fn withdraw(access: &GatewayAccess, id: &RequestId, reason: &str) -> Result<()> {
     let body = json!({ "reason": reason }).to_string();
     let call = path(&["v1", "exchanges", id.as_str(), "withdraw"]);
     let (expected, deadline) = ([200, 404, 409], Instant::now() + WITHDRAW_TIMEOUT);
