@@ -20,5 +20,6 @@ mod profile;
 mod prompts;
 mod sessions;
 pub mod sets;
+mod sets_stalled;
 pub mod tamper;
 mod wrappers;

@@ -15,6 +15,7 @@ mod newcomer;
 mod page;
 mod policy;
 mod sets;
+mod sets_receipts;
 mod waiting;
 
 use crate::support::Client;

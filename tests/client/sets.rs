@@ -55,19 +55,19 @@ pub async fn team(world: &ClientScene, enforcer: &mut Enforcer, names: &[&str]) 
     people
 }
 
-struct SetEnd {
-    decided: Result<AcceptedSet, ApprovalDenial>,
-    receipt: Option<Receipt>,
+pub struct SetEnd {
+    pub decided: Result<AcceptedSet, ApprovalDenial>,
+    pub receipt: Option<Receipt>,
 }
 
 /// A set that waits for decisions.
-struct AskedSet {
+pub struct AskedSet {
     /// Of each person's request.
     ids: Vec<(String, String)>,
     waiting: JoinHandle<SetEnd>,
 }
 
-async fn ask_set(mut enforcer: Enforcer, terms: RuleTerms) -> AskedSet {
+pub async fn ask_set(mut enforcer: Enforcer, terms: RuleTerms) -> AskedSet {
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let waiting = tokio::spawn(async move {
         let asked = question(command(&["git", "push"]));
@@ -75,7 +75,7 @@ async fn ask_set(mut enforcer: Enforcer, terms: RuleTerms) -> AskedSet {
         let people = pending.asked().map(ToString::to_string);
         let ids = people.zip(pending.request_ids().map(ToString::to_string));
         sender.send(ids.collect()).unwrap();
-        let decided = pending.decision(|| {}).await;
+        let decided = pending.decision().await;
         let receipt = pending.receipt().await.unwrap();
         SetEnd { decided, receipt }
     });
@@ -94,7 +94,7 @@ impl AskedSet {
         &found.expect("a part for this person").1
     }
 
-    async fn item(&self, device: &Approver) -> InboxRequest {
+    pub async fn item(&self, device: &Approver) -> InboxRequest {
         let id = self.id(device.id().as_str());
         until("the request is in the inbox", PATIENCE, async || {
             !device.find(id).await.unwrap().is_empty()
@@ -103,7 +103,7 @@ impl AskedSet {
         device.find(id).await.unwrap().remove(0)
     }
 
-    async fn decide(
+    pub async fn decide(
         &self,
         device: &Approver,
         choice: &ApproverChoice,
@@ -113,7 +113,7 @@ impl AskedSet {
         (item, decided)
     }
 
-    async fn end(self) -> SetEnd {
+    pub async fn end(self) -> SetEnd {
         let ended = tokio::time::timeout(PATIENCE, self.waiting).await;
         ended.expect("an answer").unwrap()
     }
@@ -220,7 +220,7 @@ async fn without_decisions_the_set_ends_by_its_time() {
     let mut question = question(command(&["git", "push"]));
     question.timeout = Duration::from_secs(3);
     let set = enforcer.prepare_set(question, terms(2, &["alice", "bob"]));
-    let denial = set.await.unwrap().decision(|| {}).await.unwrap_err();
+    let denial = set.await.unwrap().decision().await.unwrap_err();
     assert!(denial.is_timeout(), "{denial}");
     assert!(people[0].find("").await.unwrap().is_empty());
 }
@@ -318,7 +318,6 @@ async fn an_approval_by_a_device_that_was_revoked_since_does_not_count() {
     assert_eq!(told, DeliveryConfirmation::ByEnforcer(untrusted));
 }
 
-/// A rejection that the gateway had accepted is not overtaken by later approvals.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rejection_that_is_found_at_the_end_denies() {
     let world = ClientScene::start().await;
@@ -363,7 +362,7 @@ async fn a_rejection_that_is_found_at_the_end_denies() {
             person.decide(&item, &choice(verdict)).await.unwrap();
         }
     };
-    let (decided, ()) = tokio::join!(pending.decision(|| {}), deciding);
+    let (decided, ()) = tokio::join!(pending.decision(), deciding);
     let Err(ApprovalDenial::Rejected(rejection)) = decided else {
         panic!("{decided:?}");
     };

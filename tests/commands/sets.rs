@@ -16,9 +16,9 @@ use crate::client::sets::team;
 use crate::support::process::{Signal, countersign, signal};
 use crate::support::until;
 
-const NAMES: [&str; 3] = ["alice", "bob", "carol"];
+pub const NAMES: [&str; 3] = ["alice", "bob", "carol"];
 
-async fn scene() -> (ClientScene, Vec<Approver>) {
+pub async fn scene() -> (ClientScene, Vec<Approver>) {
     let world = ClientScene::start().await;
     let mut enforcer = world.enforcer("bot").await;
     let people = team(&world, &mut enforcer, &NAMES).await;
@@ -26,7 +26,7 @@ async fn scene() -> (ClientScene, Vec<Approver>) {
 }
 
 /// Runs a command of the enforcer while these people decide.
-async fn decided(
+pub async fn decided(
     world: &ClientScene,
     arguments: &[&str],
     decisions: &[(&Approver, ApproverChoice)],
@@ -44,7 +44,7 @@ async fn decided(
     output.unwrap().into()
 }
 
-fn verify(world: &ClientScene, profile: &str, arguments: &[&str]) -> Ran {
+pub fn verify(world: &ClientScene, profile: &str, arguments: &[&str]) -> Ran {
     let arguments = [&["verify"], arguments].concat();
     prepared(world, profile, &arguments)
         .output()
@@ -52,14 +52,14 @@ fn verify(world: &ClientScene, profile: &str, arguments: &[&str]) -> Ran {
         .into()
 }
 
-fn path(world: &ClientScene, name: &str) -> (PathBuf, String) {
+pub fn path(world: &ClientScene, name: &str) -> (PathBuf, String) {
     let path = world.directory.path().join(name);
     let text = path.to_str().unwrap().to_owned();
     (path, text)
 }
 
 /// The result of one kind of check.
-fn results<'v>(verified: &'v Value, fact: &str) -> Vec<&'v str> {
+pub fn results<'v>(verified: &'v Value, fact: &str) -> Vec<&'v str> {
     let checks = verified["checks"].as_array().unwrap().iter();
     let checks = checks.filter(|check| check["fact"] == fact);
     checks
@@ -119,7 +119,7 @@ async fn a_command_that_two_of_three_approve_runs_once_and_its_receipt_verifies_
         "alice approved\n",
         "carol approved: “looks right”",
         "proven      The decisions, counted by the rule, lead to the outcome.",
-        "not proven  An agent's machine asked",
+        "not proven  An agent's machine asked: no approver made up",
     ] {
         assert!(shown.contains(expected), "{expected}: {shown}");
     }

@@ -234,9 +234,10 @@ impl<'n, 'a> DecisionMembers<'n, 'a> {
         check_subject(self, (request_id, artifact.hash(), repo_ref))
     }
 
-    /// Whether the signer knows the artifact, and so the enforcer that sealed it.
-    pub(super) fn is_opened(&self) -> bool {
-        self.verdict == Verdict::Approve || !self.repo_ref.is_empty()
+    /// Whether the signer has opened the artifact, and found that the enforcer of its rule sealed
+    /// it. Devices check that before they approve; they reject whatever the gateway shows them.
+    pub(super) fn vouches(&self) -> bool {
+        self.verdict == Verdict::Approve
     }
 
     pub(super) fn verdict(&self) -> SignedVerdict {

@@ -125,7 +125,7 @@ pub use prompt::{OpenedPrompt, PlainPrompt, PromptContext, open_prompt, seal_pro
 pub use proof::{PartReport, ReceiptCheck, ReceiptFact, ReceiptReport};
 pub use proof_gap::ProofGap;
 pub use random::RandomSource;
-pub use receipt::{Receipt, ReceiptPart};
+pub use receipt::{MAX_STATEMENTS, Receipt, ReceiptPart};
 pub use rule::{
     ApprovalRule, ArtifactRule, CommentDuty, EscalationStep, MAX_RULE_PEOPLE, RULE, RuleAsk,
     RuleTerms, SetId,

@@ -17,6 +17,7 @@ use super::rule_refusal::RuleRefusal;
 use super::statement::{SIGNED, SignedStatement};
 use super::votes::{ApproverVote, VoteCount, VoteState};
 use countersign_protocol::decision::Verdict;
+use countersign_protocol::id::ApproverId;
 use countersign_protocol::words;
 
 words! {
@@ -31,17 +32,17 @@ words! {
         Device = "device",
         /// The part's comment, choice and answers are those that were signed.
         Hints = "hints",
-        /// The signed artifact names the enforcer that the file names.
+        /// The approved artifact names the enforcer that the file names.
         Enforcer = "enforcer",
-        /// The enforcer that sealed the artifact signed the outcome, about these decisions.
+        /// The key that the approved artifact names signed the outcome, about these decisions.
         Outcome = "outcome",
         /// The file has every decision that the outcome is about.
         Complete = "complete",
         /// The decisions, counted by the rule, lead to the outcome; without an outcome, they settle
         /// the call.
         Count = "count",
-        /// An enforcer asked, before the decision. Nothing in a receipt proves it yet: approvers
-        /// could make up a request together.
+        /// An enforcer asked, before the decision. Nothing in a receipt proves it yet: an approver
+        /// could make up a request, with a rule that the own approval satisfies.
         Asked = "asked",
     }
 }
@@ -70,6 +71,8 @@ pub struct ReceiptReport {
     pub outcome: Option<OutcomeStatement>,
     /// The count of the proven decisions, if the rule is known.
     pub votes: Option<VoteState>,
+    /// The people whose proven approvals satisfy the rule. Empty if it is not satisfied.
+    pub approvers: BTreeSet<ApproverId>,
     pub checks: Vec<ReceiptCheck>,
 }
 
@@ -118,8 +121,8 @@ struct PartProof<'r> {
     verdict: Option<SignedVerdict>,
     hints: Option<ArtifactHints>,
     is_anchored: bool,
-    /// Whether the signer had opened the artifact, and so knows that an enforcer sealed it.
-    is_opened: bool,
+    /// Whether the signer knows that the enforcer of the rule sealed the artifact.
+    is_voucher: bool,
 }
 
 impl Receipt {
@@ -143,7 +146,7 @@ impl Receipt {
                 verdict: None,
                 hints: None,
                 is_anchored: false,
-                is_opened: false,
+                is_voucher: false,
             };
             let decision = proof.check_decision(artifact.as_ref(), place == 0);
             checks.note(ReceiptFact::Decision, at, decision);
@@ -153,7 +156,7 @@ impl Receipt {
             proof.hints = checks.note(ReceiptFact::Hints, at, hints);
             parts.push(proof);
         }
-        let is_vouched = parts.iter().any(|it| it.is_anchored && it.is_opened);
+        let is_vouched = parts.iter().any(|it| it.is_anchored && it.is_voucher);
         let vouched = artifact.as_ref().filter(|_| is_vouched);
         checks.note(ReceiptFact::Enforcer, None, self.check_enforcer(vouched));
         let outcome = self.check_outcome(vouched, &parts);
@@ -165,6 +168,7 @@ impl Receipt {
         checks.note(ReceiptFact::Complete, None, complete);
         let statement = outcome.map(|it| it.statement);
         let effect = statement.as_ref().map(|it| it.effect);
+        let mut approvers = BTreeSet::new();
         let (votes, count) = match self.terms(artifact.as_ref()) {
             Err(gap) => (None, Err(gap)),
             Ok(terms) => {
@@ -177,6 +181,7 @@ impl Receipt {
                 } else {
                     Err(Error::OtherCount.into())
                 };
+                approvers = count.approvers;
                 (Some(count.proven), result)
             }
         };
@@ -191,6 +196,7 @@ impl Receipt {
             artifact,
             outcome: statement,
             votes,
+            approvers,
             checks: checks.0,
         }
     }
@@ -203,7 +209,7 @@ impl Receipt {
         }
     }
 
-    /// An artifact that no trusted device has opened could name any key.
+    /// An artifact that nobody vouches for could name any key.
     fn check_outcome(
         &self,
         vouched: Option<&PlainArtifact>,
@@ -288,7 +294,7 @@ impl PartProof<'_> {
         if let Some(artifact) = &artifact {
             claimed.check_artifact(artifact)?;
         }
-        self.is_opened = claimed.is_opened();
+        self.is_voucher = claimed.vouches();
         self.verdict = Some(claimed.verdict());
         self.artifact = artifact;
         Ok(())
@@ -335,6 +341,8 @@ impl PartProof<'_> {
 struct PartCount {
     /// By the proven decisions alone.
     proven: VoteState,
+    /// The people whose proven approvals satisfy the rule.
+    approvers: BTreeSet<ApproverId>,
     /// The same, with rejections by devices that are not proven.
     cautious: VoteState,
 }
@@ -343,8 +351,14 @@ impl PartCount {
     fn new(terms: &RuleTerms, parts: &[PartProof<'_>]) -> Self {
         let mut proven = VoteCount::new(terms.clone());
         let mut cautious = VoteCount::new(terms.clone());
+        let mut devices = BTreeSet::new();
         for part in parts {
             let Some(vote) = part.vote() else { continue };
+            // The holder of a device is one person, also if two approvers have it.
+            let approves = part.is_anchored && vote.verdict == Verdict::Approve;
+            if approves && !devices.insert(part.part.device.id()) {
+                continue;
+            }
             if part.is_anchored {
                 proven.count(vote.clone());
             }
@@ -352,8 +366,10 @@ impl PartCount {
                 cautious.count(vote);
             }
         }
+        let (proven, approvers) = (proven.state(), proven.approvers());
         Self {
-            proven: proven.state(),
+            proven,
+            approvers,
             cautious: cautious.state(),
         }
     }

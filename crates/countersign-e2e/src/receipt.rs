@@ -17,7 +17,7 @@ use countersign_protocol::redacted;
 
 const RECEIPT: &str = "the receipt";
 /// Bounds the time that a verification takes: each of them has a signature.
-const MAX_STATEMENTS: usize = 2_048;
+pub const MAX_STATEMENTS: usize = 2_048;
 
 /// A receipt as it was read or is to be written. Nothing in it is believed before `verify`.
 #[derive(Clone, PartialEq, Eq)]

@@ -158,6 +158,18 @@ impl VoteCount {
         }
     }
 
+    /// The people whose approvals are counted for the choice that satisfies the rule. Empty if it is
+    /// not satisfied.
+    pub fn approvers(&self) -> BTreeSet<ApproverId> {
+        let VoteState::Satisfied(choice) = self.state() else {
+            return BTreeSet::new();
+        };
+        let people = self.people.iter();
+        let people = people
+            .filter(|(_, state)| matches!(state, PersonState::Approved(own) if *own == choice));
+        people.map(|(person, _)| person.clone()).collect()
+    }
+
     /// The asks that lack approvals of this choice.
     fn gaps(&self, choice: Option<&VoteChoice>) -> Vec<AskGap> {
         let gap = |(place, ask): (usize, &RuleAsk)| {

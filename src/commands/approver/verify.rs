@@ -11,7 +11,7 @@ use countersign::e2e::{DeviceId, DeviceTrust, Error};
 use serde_json::json;
 
 use super::artifact::members_of;
-use super::receipt::{anchors_of, is_receipt, named_anchors, verify_receipt};
+use super::receipt::{ReceiptDemands, anchors_of, is_receipt, named_anchors, verify_receipt};
 use super::view::render_artifact;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::exit_action::{DENIED, ExitAction};
@@ -23,7 +23,8 @@ Examples:
   countersign verify decision.json                   by the devices that this profile knows
   countersign verify decision.json --device BZ1OM9Qh8n1nAHjvVg9kmg
   countersign verify receipt.json                    the decisions of several people, from --approvals
-  countersign verify receipt.json --device alice=BZ1OM9Qh8n1nAHjvVg9kmg --device bob=Yx0fT7mR2oZ4aQmJc1uE5g";
+  countersign verify receipt.json --device alice=BZ1OM9Qh8n1nAHjvVg9kmg --device bob=Yx0fT7mR2oZ4aQmJc1uE5g
+  countersign verify receipt.json --approvals 2 --from alice,bob,carol --enforcer ci";
 
 #[derive(Args)]
 pub struct VerifyArgs {
@@ -35,6 +36,8 @@ pub struct VerifyArgs {
     /// as APPROVER=ID, once for each.
     #[arg(long = "device", value_name = "ID", allow_hyphen_values = true)]
     devices: Vec<String>,
+    #[command(flatten)]
+    demands: ReceiptDemands,
 }
 
 pub fn run(args: &VerifyArgs) -> anyhow::Result<ExitAction> {
@@ -45,7 +48,12 @@ pub fn run(args: &VerifyArgs) -> anyhow::Result<ExitAction> {
             [] => anchors_of(trusts(&profile(&args.options)?)?),
             devices => named_anchors(devices)?,
         };
-        return verify_receipt(&text, &anchors, args.options.json, &mut screen);
+        let json = args.options.json;
+        return verify_receipt(&text, &anchors, &args.demands, json, &mut screen);
+    }
+    if !args.demands.is_empty() {
+        let problem = "--approvals and --enforcer are for receipts; this is one person's decision";
+        return Err(ClientError::Choice(problem).into());
     }
     let record = DecisionRecord::parse(&text)?;
     let outcome = record.verify().map_err(|error| error.to_string());

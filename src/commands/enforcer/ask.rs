@@ -90,7 +90,9 @@ pub async fn run(args: AskArgs) -> anyhow::Result<ExitAction> {
     let file = args.options.file()?;
     let mut enforcer = Enforcer::open(&file, &Clock::system())?;
     if let Some(terms) = args.rule.terms(&enforcer)? {
-        let result = await_set(&mut enforcer, request, terms, &mut screen).await?;
+        let wants_receipt = args.save.is_some();
+        let asking = await_set(&mut enforcer, request, terms, wants_receipt, &mut screen);
+        let result = asking.await?;
         result.save(args.save.as_deref(), &mut screen);
         return match result.decided {
             Ok(accepted) => {

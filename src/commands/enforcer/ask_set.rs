@@ -29,7 +29,9 @@ impl SetResult {
 
     /// Writes the receipt. The answer was given and signed before, so a failure is only told.
     pub(super) fn save(&self, file: Option<&Path>, screen: &mut TerminalScreen) {
-        let (Some(file), Some(receipt)) = (file, &self.receipt) else {
+        let Some(file) = file else { return };
+        let Some(receipt) = &self.receipt else {
+            screen.say("countersign: there is no receipt, because no decision counts");
             return;
         };
         let text = receipt.to_text().map_err(anyhow::Error::from);
@@ -45,6 +47,7 @@ pub(super) async fn await_set(
     enforcer: &mut Enforcer,
     request: ApprovalRequest,
     terms: RuleTerms,
+    wants_receipt: bool,
     screen: &mut TerminalScreen,
 ) -> anyhow::Result<SetResult> {
     let stopped = signals()?;
@@ -67,8 +70,8 @@ pub(super) async fn await_set(
     };
     let asked: Vec<_> = pending.asked().map(|id| visible(id.as_str())).collect();
     let (asked, until) = (asked.join(", "), pending.until());
-    let decided = {
-        let deciding = pending.decision(|| {});
+    let mut decided = {
+        let deciding = pending.decision();
         tokio::pin!(deciding);
         let mut second = interval(Duration::from_secs(1));
         loop {
@@ -87,12 +90,30 @@ pub(super) async fn await_set(
     };
     screen.clear();
     if let Err(AskInterruption::BySignal(_)) = decided {
-        pending.interrupt().await;
-        screen.say("countersign: withdrawn");
+        // A second signal ends it at once.
+        stopped.set(signals()?);
+        tokio::select! {
+            () = pending.interrupt() => screen.say("countersign: withdrawn"),
+            code = &mut stopped => {
+                return Ok(SetResult::interrupted(AskInterruption::BySignal(code)));
+            }
+        }
     }
-    let receipt = pending.receipt().await.unwrap_or_else(|error| {
-        screen.say(&format!("countersign: there is no receipt: {error}"));
-        None
-    });
+    let mut receipt = None;
+    if wants_receipt {
+        tokio::select! {
+            made = pending.receipt() => match made {
+                Ok(made) => receipt = made,
+                Err(error) => screen.say(&format!("countersign: {error}")),
+            },
+            code = &mut stopped => decided = Err(AskInterruption::BySignal(code)),
+        }
+    }
+    // The gateway may have taken its time.
+    if decided.is_ok()
+        && let Err(denial) = pending.still_counts()
+    {
+        decided = Err(AskInterruption::ByDenial(denial));
+    }
     Ok(SetResult { decided, receipt })
 }

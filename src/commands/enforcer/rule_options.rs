@@ -16,7 +16,7 @@ pub struct RuleOptions {
     #[arg(
         long,
         value_name = "N",
-        value_parser = clap::value_parser!(u32).range(1..=64),
+        value_parser = clap::value_parser!(u32).range(1..=56),
         conflicts_with = "approver"
     )]
     approvals: Option<u32>,

@@ -222,7 +222,7 @@ async fn ask_several(
     if let Some(file) = &args.save {
         anyhow::ensure!(!file.exists(), "{} already exists", file.display());
     }
-    let result = await_set(enforcer, request, terms, screen).await?;
+    let result = await_set(enforcer, request, terms, args.save.is_some(), screen).await?;
     result.save(args.save.as_deref(), screen);
     match result.decided {
         Ok(accepted) => {

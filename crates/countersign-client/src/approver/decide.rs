@@ -69,7 +69,7 @@ impl Approver {
         };
         let hints = &choice.hints;
         if choice.verdict == Verdict::Approve {
-            self.check_rule(opened, hints)?;
+            self.check_rule(opened, choice)?;
         }
         if let Some(id) = &hints.action_id {
             check_action(opened, id, choice.verdict)?;
@@ -113,19 +113,25 @@ impl Approver {
         Ok((body, expires_at))
     }
 
-    /// Whether this approver may approve it by the rule of the request, with this comment.
-    fn check_rule(&self, opened: &OpenedArtifact, hints: &ArtifactHints) -> Result<()> {
+    /// Whether this approver may approve it by the rule of the request, with this comment. No
+    /// enforcer keeps a grant that is given under a rule.
+    fn check_rule(&self, opened: &OpenedArtifact, choice: &ApproverChoice) -> Result<()> {
         let Some(rule) = opened.artifact().rule() else {
             return Ok(());
         };
-        let enforcer = opened.enforcer().id();
-        let checked = rule.check_approval(enforcer, &self.id, hints.reason.as_deref());
+        let (enforcer, reason) = (opened.enforcer().id(), choice.hints.reason.as_deref());
+        let checked = rule.check_approval(enforcer, &self.id, reason);
         checked.map_err(|refusal| match refusal {
             RuleRefusal::MissingComment => {
                 ClientError::Choice("this approval needs a comment; say why with --reason")
             }
             refusal => ClientError::NotApprovable(refusal.to_string()),
-        })
+        })?;
+        if choice.scope != DecisionScope::Once {
+            let problem = "the request has a rule, so an approval counts for this request only";
+            return Err(ClientError::Choice(problem));
+        }
+        Ok(())
     }
 
     fn sign_unopened(

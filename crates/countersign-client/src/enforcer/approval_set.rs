@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::join_all;
-use futures_util::stream::{self, FuturesUnordered, StreamExt as _};
+use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::approval_request::{ApprovalDenial, ApprovalRequest};
@@ -104,6 +105,7 @@ impl Enforcer {
                 outcome_key: outcome_key.clone(),
                 decision: None,
                 loss: None,
+                is_submitted: false,
                 is_named: false,
                 seat,
                 artifact,
@@ -159,13 +161,9 @@ impl PendingSet<'_> {
         self.until
     }
 
-    /// Sends the requests, says that they are `submitted`, and waits until the rule is satisfied or
-    /// cannot be any more.
-    pub async fn decision(
-        &mut self,
-        submitted: impl FnOnce(),
-    ) -> Result<AcceptedSet, ApprovalDenial> {
-        let first = Box::pin(self.collect(submitted)).await;
+    /// Sends the requests, and waits until the rule is satisfied or cannot be any more.
+    pub async fn decision(&mut self) -> Result<AcceptedSet, ApprovalDenial> {
+        let first = Box::pin(self.collect()).await;
         let last = match first {
             VoteState::Satisfied(_) => Box::pin(self.settle()).await,
             state => Ok(state),
@@ -174,6 +172,7 @@ impl PendingSet<'_> {
             Ok(VoteState::Satisfied(choice)) => match self.sign(OutcomeEffect::Allowed) {
                 Ok(()) => {
                     self.send_outcome().await;
+                    self.still_counts()?;
                     return Ok(self.accepted(choice));
                 }
                 Err(error) => (error, DenialCause::Interrupted),
@@ -185,19 +184,14 @@ impl PendingSet<'_> {
         Err(denial)
     }
 
-    /// Submits, and waits for all at the same time.
-    async fn collect(&mut self, submitted: impl FnOnce()) -> VoteState {
-        let submitting: Vec<_> = self.parts.iter_mut().map(SetPart::submit).collect();
-        let submitting = stream::iter(submitting).buffer_unordered(MAX_SUBMISSIONS);
-        submitting.collect::<()>().await;
+    /// Asks everyone at the same time. Somebody who cannot be asked holds up nobody else.
+    async fn collect(&mut self) -> VoteState {
         let mut count = count_parts(&self.terms, &self.parts);
-        if matches!(count.state(), VoteState::Open(_)) {
-            submitted();
-        }
-        let asked = self.parts.iter_mut().filter(|part| part.loss.is_none());
-        let mut waiting: FuturesUnordered<_> = asked.map(SetPart::wait).collect();
+        let permits = Semaphore::new(MAX_SUBMISSIONS);
+        let asking = self.parts.iter_mut().map(|part| part.ask(&permits));
+        let mut asking: FuturesUnordered<_> = asking.collect();
         while matches!(count.state(), VoteState::Open(_)) {
-            match waiting.next().await {
+            match asking.next().await {
                 Some((_, Some(vote))) => count.count(vote),
                 Some((seat, None)) => count.drop_out(&seat),
                 None => break,
@@ -220,8 +214,19 @@ impl PendingSet<'_> {
         Ok(count_parts(&self.terms, &self.parts).state())
     }
 
+    /// Whether the approvals still count, after time was spent on something else.
+    pub fn still_counts(&self) -> Result<(), ApprovalDenial> {
+        if self.until <= Instant::now() {
+            return Err(ApprovalDenial::TimedOut);
+        }
+        self.parts.iter().try_for_each(SetPart::still_counts)
+    }
+
+    /// The approvals of this choice. Others approve something else, and did not count.
     fn accepted(&self, choice: VoteChoice) -> AcceptedSet {
-        let approvals = (self.parts.iter()).filter_map(|part| match part.verified()? {
+        let counted = count_parts(&self.terms, &self.parts).approvers();
+        let parts = self.parts.iter().filter(|it| counted.contains(&it.seat));
+        let approvals = parts.filter_map(|part| match part.verified()? {
             VerifiedDecision::Approved(approval) => Some(approval.clone()),
             VerifiedDecision::Rejected(_) => None,
         });

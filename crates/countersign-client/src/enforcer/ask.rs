@@ -43,6 +43,11 @@ impl Enforcer {
         }
         let outcome_key = OutcomeKey::generate(&mut random)?;
         let artifact = self.artifact(request, &devices, &outcome_key, until)?;
+        // One decision settles this request. People must not be shown that others are asked too.
+        if artifact.rule().is_some() {
+            let problem = "a request to several people cannot be made by its members";
+            return Err(ClientError::Choice(problem).into());
+        }
         let submission = Some(self.sealed(&artifact, &devices)?);
         Ok(PendingRequest {
             own: OwnRequest::of(&artifact, self.id.clone()),

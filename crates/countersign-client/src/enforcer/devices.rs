@@ -1,6 +1,7 @@
 //! The devices that may decide: those pinned at pairing, and those that they added since. The
 //! gateway only carries the statements.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -121,7 +122,8 @@ impl Enforcer {
             .await
     }
 
-    /// The statements about an approver's devices, byte for byte.
+    /// The well-formed statements about an approver's devices, none twice. The gateway can add
+    /// anything else to the list.
     pub(super) async fn statements_of(
         &self,
         approver: &ApproverId,
@@ -130,7 +132,15 @@ impl Enforcer {
         let answer = self.list(approver, deadline).await?;
         let node = wire::parse(&answer.body)?;
         let statements = wire::array(&node, "statements").unwrap_or_default();
-        Ok(statements.iter().map(|node| node.raw.to_owned()).collect())
+        let mut seen = BTreeSet::new();
+        let statements = wire::statements(statements).into_iter();
+        let texts = statements.filter_map(|signed| {
+            let statement = signed.statement();
+            let is_own = *statement.tenant() == self.tenant && statement.approver() == approver;
+            let text = signed.to_text();
+            (is_own && seen.insert(text.clone())).then_some(text)
+        });
+        Ok(texts.collect())
     }
 
     async fn follow(&self, trust: &mut DeviceTrust, deadline: Instant) -> Result<()> {

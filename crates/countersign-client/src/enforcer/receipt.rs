@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use super::approval_set::PendingSet;
 use super::set_part::{SetPart, device_of};
 use crate::error::Result;
 use crate::wire;
-use countersign_e2e::{Receipt, ReceiptPart, hints_key};
+use countersign_e2e::{MAX_STATEMENTS, Receipt, ReceiptPart, hints_key};
 
 const STATEMENTS_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl PendingSet<'_> {
     /// The receipt, once the set has an outcome. It has the decisions that passed every check; none
-    /// of them, no receipt.
+    /// of them, no receipt. It reads from the gateway, for up to three seconds.
     pub async fn receipt(&self) -> Result<Option<Receipt>> {
-        let mut devices = Vec::new();
         let (mut artifact, mut parts) = (None, Vec::new());
         for part in &self.parts {
             let Some(decided) = receipt_part(part)? else {
@@ -24,20 +24,28 @@ impl PendingSet<'_> {
             };
             artifact.get_or_insert_with(|| part.artifact.text().to_owned());
             parts.push(decided);
-            let deadline = Instant::now() + STATEMENTS_TIMEOUT;
-            // For those who know another device of this approver. The file is complete without.
-            let statements = self.enforcer.statements_of(&part.seat, deadline).await;
-            devices.extend(statements.unwrap_or_default());
         }
-        let has_outcome = self.outcome.is_some() && !parts.is_empty();
-        Ok(has_outcome.then(|| Receipt {
+        if self.outcome.is_none() || parts.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(Receipt {
             tenant: self.enforcer.tenant.clone(),
             enforcer: self.enforcer.id.clone(),
             artifact,
+            devices: self.statements(&parts).await,
             parts,
-            devices,
             outcome: self.outcome.clone(),
         }))
+    }
+
+    /// For those who know another device of an approver. The file is complete without, so a list
+    /// that is missing or too long is left out.
+    async fn statements(&self, parts: &[ReceiptPart]) -> Vec<String> {
+        let deadline = Instant::now() + STATEMENTS_TIMEOUT;
+        let reading = (parts.iter()).map(|it| self.enforcer.statements_of(&it.approver, deadline));
+        let lists = join_all(reading).await.into_iter().flatten();
+        let most = MAX_STATEMENTS / parts.len().max(1);
+        lists.filter(|list| list.len() <= most).flatten().collect()
     }
 }
 

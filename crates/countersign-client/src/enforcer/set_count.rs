@@ -6,8 +6,7 @@ use super::approval_request::ApprovalDenial;
 use super::set_part::{SetPart, device_of};
 use crate::visible::visible;
 use countersign_e2e::{
-    ApproverVote, ArtifactHints, AskGap, DenialCause, Error, RuleTerms, VerifiedDecision,
-    VoteCount, VoteState,
+    ApproverVote, AskGap, DenialCause, Error, RuleTerms, VerifiedDecision, VoteCount, VoteState,
 };
 use countersign_protocol::id::ApproverId;
 
@@ -117,8 +116,8 @@ fn why_absent(terms: &RuleTerms, parts: &[SetPart], person: &ApproverId) -> Stri
     match (&part.decision, &part.loss) {
         (Some(decision), _) => match &decision.judged {
             Ok(VerifiedDecision::Rejected(_)) => "rejected it".to_owned(),
-            Ok(VerifiedDecision::Approved(approval))
-                if terms.comment.covers_approval() && is_blank(&approval.hints) =>
+            Ok(verified)
+                if terms.comment.covers_approval() && !ApproverVote::from(verified).has_comment =>
             {
                 "approved it without the comment that is needed".to_owned()
             }
@@ -131,9 +130,4 @@ fn why_absent(terms: &RuleTerms, parts: &[SetPart], person: &ApproverId) -> Stri
         (None, Some(loss)) => loss.to_string(),
         (None, None) => "has not decided".to_owned(),
     }
-}
-
-fn is_blank(hints: &ArtifactHints) -> bool {
-    let reason = hints.reason.as_deref();
-    reason.is_none_or(|reason| reason.trim().is_empty())
 }

@@ -3,12 +3,13 @@
 
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use super::approval_request::ApprovalDenial;
 use super::pending_request::{DecisionMessage, PendingRequest, RequestSubmission};
 use super::role::Enforcer;
-use super::withdrawal::take_back;
+use super::withdrawal::{take_back, take_back_unsent};
 use crate::error::{ClientError, Result};
 use crate::wire;
 use countersign_e2e::{
@@ -17,6 +18,8 @@ use countersign_e2e::{
 };
 use countersign_protocol::id::ApproverId;
 
+/// Of sending one request, for instance to a full inbox. Then the person drops out.
+const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Of everything after the last approval that is needed: withdrawals, late decisions, device lists.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -34,6 +37,8 @@ pub(super) struct SetPart {
     pub(super) decision: Option<PartDecision>,
     /// Why there is no decision.
     pub(super) loss: Option<ApprovalDenial>,
+    /// Whether the gateway has said that it has the request.
+    pub(super) is_submitted: bool,
     /// Whether the signed outcome is also about this part.
     pub(super) is_named: bool,
 }
@@ -59,17 +64,25 @@ impl SetPart {
         }
     }
 
-    /// Sends the request. A person who cannot be asked drops out.
-    pub(super) async fn submit(&mut self) {
-        let submitted = self.pending().submit().await;
-        self.loss = submitted.err().map(ApprovalDenial::from);
+    /// Sends the request, waits for the decision, and judges it. Without one, the reason is the
+    /// part's loss.
+    pub(super) async fn ask(&mut self, permits: &Semaphore) -> (ApproverId, Option<ApproverVote>) {
+        let permit = permits.acquire().await;
+        let submitted = self.submit().await;
+        drop(permit);
+        let until = self.until;
+        self.loss = match submitted {
+            Ok(()) => self.take_decision(until).await.err(),
+            Err(error) => Some(error.into()),
+        };
+        (self.seat.clone(), self.verified().map(ApproverVote::from))
     }
 
-    /// Waits for the decision, and judges it. Without one, the reason is the part's loss.
-    pub(super) async fn wait(&mut self) -> (ApproverId, Option<ApproverVote>) {
-        let until = self.until;
-        self.loss = self.take_decision(until).await.err();
-        (self.seat.clone(), self.verified().map(ApproverVote::from))
+    async fn submit(&mut self) -> Result<()> {
+        self.submit_until = self.submit_until.min(Instant::now() + SUBMIT_TIMEOUT);
+        self.pending().submit().await?;
+        self.is_submitted = true;
+        Ok(())
     }
 
     async fn take_decision(&mut self, deadline: Instant) -> Result<(), ApprovalDenial> {
@@ -94,7 +107,12 @@ impl SetPart {
         }
         let deadline = Instant::now() + SETTLE_TIMEOUT;
         let (access, id) = (&self.enforcer.access, &self.own.request_id);
-        if take_back(access, id, reason, deadline).await? {
+        let taken = if self.is_submitted {
+            take_back(access, id, reason, deadline).await
+        } else {
+            take_back_unsent(access, id, reason, deadline).await
+        };
+        if taken? {
             let taken = tokio::time::timeout_at(deadline, self.take_decision(deadline)).await;
             taken.unwrap_or(Err(ApprovalDenial::TimedOut))?;
         }
@@ -104,9 +122,7 @@ impl SetPart {
     /// Judges an approval again, by a list of devices that is read now. A rejection stays. An error
     /// means that there is no such list.
     pub(super) async fn judge_again(&mut self) -> Result<(), ApprovalDenial> {
-        let is_approval =
-            |it: &&mut PartDecision| matches!(it.judged, Ok(VerifiedDecision::Approved(_)));
-        let Some(decision) = self.decision.as_mut().filter(is_approval) else {
+        let Some(message) = self.approval().cloned() else {
             return Ok(());
         };
         let (asked, deadline) = ([self.seat.to_string()], Instant::now() + SETTLE_TIMEOUT);
@@ -115,11 +131,31 @@ impl SetPart {
             Err(ClientError::Unpaired { .. }) => Vec::new(),
             devices => devices?,
         };
-        let node = wire::parse(decision.message.body.as_bytes())?;
-        let (devices, now): (Vec<_>, _) =
-            (self.devices.iter().collect(), self.enforcer.access.now());
-        decision.judged = accept(&node, &self.own, &self.enforcer.keys, &devices, now);
+        let judged = self.judged(&message)?;
+        self.decision = Some(PartDecision { message, judged });
         Ok(())
+    }
+
+    /// Whether an approval, if this part has one, passes every check also by the time now.
+    pub(super) fn still_counts(&self) -> Result<(), ApprovalDenial> {
+        let Some(message) = self.approval() else {
+            return Ok(());
+        };
+        let judged = self.judged(message)?;
+        judged.map(drop).map_err(ApprovalDenial::Untrusted)
+    }
+
+    fn approval(&self) -> Option<&DecisionMessage> {
+        let decision = self.decision.as_ref()?;
+        matches!(decision.judged, Ok(VerifiedDecision::Approved(_))).then_some(&decision.message)
+    }
+
+    /// The result of the checks by the devices that are known here.
+    fn judged(&self, message: &DecisionMessage) -> Result<Result<VerifiedDecision, e2e::Error>> {
+        let node = wire::parse(message.body.as_bytes())?;
+        let (keys, now) = (&self.enforcer.keys, self.enforcer.access.now());
+        let devices: Vec<_> = self.devices.iter().collect();
+        Ok(accept(&node, &self.own, keys, &devices, now))
     }
 
     /// The decision, if it passed every check.

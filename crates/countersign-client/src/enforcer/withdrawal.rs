@@ -26,7 +26,7 @@ async fn withdraw(access: &GatewayAccess, id: &RequestId, reason: &str) -> Resul
 }
 
 /// Takes a request back by `deadline`, and says whether it was decided before. An error means that
-/// it may still be decided.
+/// it may have been decided, or may still be.
 pub(super) async fn take_back(
     access: &GatewayAccess,
     id: &RequestId,
@@ -38,9 +38,22 @@ pub(super) async fn take_back(
     let sent = access.send(call, "exchange.withdrawn", id, &body, &[200], deadline);
     match sent.await.map(drop) {
         Err(error) if error.code() == Some("ALREADY_DECIDED") => Ok(true),
-        // It never arrived, or has ended without a decision.
-        Err(error) if error.is_refusal(404) || error.is_refusal(409) => Ok(false),
+        // It has ended without a decision.
+        Err(error) if matches!(error.code(), Some("EXPIRED" | "INVALID_STATE")) => Ok(false),
         sent => sent.map(|()| false),
+    }
+}
+
+/// Like `take_back`, for a request that the gateway has perhaps never got.
+pub(super) async fn take_back_unsent(
+    access: &GatewayAccess,
+    id: &RequestId,
+    reason: &str,
+    deadline: Instant,
+) -> Result<bool> {
+    match take_back(access, id, reason, deadline).await {
+        Err(error) if error.is_refusal(404) || error.is_refusal(409) => Ok(false),
+        taken => taken,
     }
 }
 

@@ -15,10 +15,12 @@ use serde_json::{Value, json};
 
 use super::people::{add, alice, device, known, revoke, tenant, time};
 use super::receipt_cases::{
-    ALLOWED, REJECTED, ReceiptCase, consistent, false_claims, good, reject, single, two,
+    ALLOWED, NOBODY_VOUCHES, REJECTED, ReceiptCase, consistent, false_claims, good, reject, single,
+    two,
 };
 use super::several::{
-    NAMES, SetScene, check_vectors, complete, member, members, person, two_of_three,
+    NAMES, Person, SetScene, check_vectors, comment, complete, member, members, people, person,
+    two_of_three,
 };
 
 fn anchors() -> ReceiptAnchors {
@@ -175,6 +177,7 @@ fn a_receipt_has_limits() {
 fn a_report_has_the_contents() {
     let report = good().verify(&anchors());
     assert!(matches!(report.votes, Some(VoteState::Satisfied(_))));
+    assert_eq!(report.approvers, people(["alice", "bob"]));
     assert_eq!(report.outcome.as_ref().unwrap().effect, ALLOWED);
     let reasons = report
         .parts
@@ -277,30 +280,47 @@ fn a_device_is_trusted_from_its_anchor_on() {
     assert_ne!(tablet.id(), laptop.id());
 }
 
-/// A device that rejects what it cannot open signs the hash that the gateway has told it.
+/// A device that rejects what it cannot open signs the hash and the repository that the gateway has
+/// told it.
 #[test]
 fn a_rejection_of_an_unopened_request_does_not_vouch_for_the_enforcer() {
     let scene = SetScene::new(Some(two_of_three()));
-    let mut decided = [reject(&scene, "alice")];
-    let artifact = &decided[0].artifact;
-    let unopened = reject_unopened(
-        (artifact.request_id(), ""),
-        artifact.hash(),
-        time("2026-02-21T12:10:00Z"),
-        ArtifactHints::default(),
-        (&member("alice").keys, None),
-        &mut known("decision"),
-    );
-    decided[0].part.decision = unopened.unwrap();
-    let report = scene.receipt(&decided, REJECTED).verify(&anchors());
-    let unproven = [
-        "enforcer: absent",
-        "outcome: absent",
-        "complete: absent",
-        "asked: absent",
-    ];
-    assert_eq!(gaps(&report), unproven);
-    assert!(matches!(report.votes, Some(VoteState::Rejected(_))));
+    for is_told in [false, true] {
+        let mut decided = [reject(&scene, "alice")];
+        let artifact = &decided[0].artifact;
+        let repository = if is_told { artifact.repo_ref() } else { "" };
+        let unopened = reject_unopened(
+            (artifact.request_id(), repository),
+            artifact.hash(),
+            time("2026-02-21T12:10:00Z"),
+            ArtifactHints::default(),
+            (&member("alice").keys, None),
+            &mut known("decision"),
+        );
+        decided[0].part.decision = unopened.unwrap();
+        let report = scene.receipt(&decided, REJECTED).verify(&anchors());
+        let unproven = [NOBODY_VOUCHES, &["asked: absent"]].concat();
+        assert_eq!(gaps(&report), unproven, "{repository}");
+        assert!(matches!(report.votes, Some(VoteState::Rejected(_))));
+    }
+}
+
+#[test]
+fn a_device_that_two_people_have_counts_once() {
+    let scene = SetScene::new(Some(two_of_three()));
+    let alice = member("alice");
+    let own = vec![alice.bundle.clone()];
+    let shared = Person {
+        trust: DeviceTrust::from_own_records(tenant(), person("bob"), own, [].into()),
+        ..member("alice")
+    };
+    let [one, _] = two(&scene);
+    let other = scene.decide_by("bob", &shared, Verdict::Approve, comment("me too"));
+    let anchors = ReceiptAnchors::default().with_trust(alice.trust);
+    let anchors = anchors.with_trust(shared.trust);
+    let report = scene.receipt(&[one, other], ALLOWED).verify(&anchors);
+    assert_eq!(gaps(&report), ["count: failed", "asked: absent"]);
+    assert!(report.approvers.is_empty());
 }
 
 #[test]

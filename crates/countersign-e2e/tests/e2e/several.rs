@@ -172,7 +172,11 @@ impl SetScene {
     }
 
     pub fn opened(&self, name: &str) -> OpenedArtifact {
-        let (artifact, person) = (self.artifact_of(name), member(name));
+        self.opened_by(name, &member(name))
+    }
+
+    fn opened_by(&self, name: &str, person: &Person) -> OpenedArtifact {
+        let artifact = self.artifact_of(name);
         let random = &mut known("seal");
         let sealed = seal_artifact(&self.enforcer, &bot(), &artifact, &[&person.trust], random);
         let context = artifact.context(bot());
@@ -180,23 +184,35 @@ impl SetScene {
     }
 
     pub fn decide(&self, name: &str, verdict: Verdict, hints: ArtifactHints) -> PartDecision {
+        self.decide_by(name, &member(name), verdict, hints)
+    }
+
+    /// A decision on the seat of `name`, by this device.
+    pub fn decide_by(
+        &self,
+        name: &str,
+        person: &Person,
+        verdict: Verdict,
+        hints: ArtifactHints,
+    ) -> PartDecision {
         let content = DecisionContent {
             hints,
             ..ruling(verdict)
         };
-        let Person { keys, bundle, .. } = member(name);
         let place = NAMES.iter().position(|other| *other == name).unwrap();
         let random = &mut known(NAMES[place]);
-        let decision = sign_decision(&self.opened(name), &content, &keys, random).unwrap();
+        let opened = self.opened_by(name, person);
+        let decision = sign_decision(&opened, &content, &person.keys, random).unwrap();
         let artifact = self.artifact_of(name);
         let own = OwnRequest::of(&artifact, bot());
-        let key = hints_key(&node(&decision), &own, &self.enforcer, &bundle).unwrap();
+        let key = hints_key(&node(&decision), &own, &self.enforcer, &person.bundle).unwrap();
+        let approver = ApproverId::parse(name).unwrap();
         let part = ReceiptPart {
             request_id: artifact.request_id().clone(),
-            seat: self.has_seats.then(|| person(name)),
-            approver: person(name),
+            seat: self.has_seats.then(|| approver.clone()),
+            approver,
             decision,
-            device: bundle,
+            device: person.bundle.clone(),
             hints_key: key,
         };
         PartDecision { artifact, part }
