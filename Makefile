@@ -55,7 +55,13 @@ test-page: ## Run the tests of the approvers' page, in Node.js.
 
 .PHONY: test-sdk-fast
 test-sdk-fast: ## Run the tests of the client libraries that need no gateway.
+	@scripts/install python3 node npm
+	@scripts/beside '$(MAKE) --no-print-directory test-sdk-python' '$(MAKE) --no-print-directory test-sdk-typescript'
+
+.PHONY: test-sdk-python test-sdk-typescript
+test-sdk-python:
 	scripts/sdk-python fast || { [ $$? = 75 ] && echo 'warning: PyPI cannot be reached, so the Python library was not tested' >&2; }
+test-sdk-typescript:
 	scripts/sdk-typescript fast || { [ $$? = 75 ] && echo 'warning: npm cannot be reached, so the TypeScript library was not tested' >&2; }
 
 .PHONY: test-sdk
@@ -67,8 +73,7 @@ test-sdk: postgres ## Check the client libraries and run all of their tests, aga
 
 .PHONY: test-sdk-newest
 test-sdk-newest: ## Test the adapters of the client libraries with the newest published agent frameworks.
-	scripts/sdk-python newest
-	scripts/sdk-typescript newest
+	status=0; for library in python typescript; do scripts/sdk-$$library newest || status=1; done; exit $$status
 
 .PHONY: sdk-packages
 sdk-packages: ## Build the packages of the client libraries: target/sdk-packages.

@@ -1,18 +1,19 @@
-// Builds `dist` from the sources and the page's modules that they use: compiles, then removes what
-// nothing in the package refers to. The page's modules name each other's types, so the compiler
+// Builds `dist` from the sources and the page's modules that they use: compiles what has changed,
+// then copies what the package refers to. The page's modules name each other's types, so the compiler
 // writes more of them than the package needs.
 
 import { execFileSync } from "node:child_process";
-import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { dirname, join, resolve } from "node:path";
+import { cpSync, existsSync, readFileSync, rmSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const here = dirname(fileURLToPath(import.meta.url));
 const tools = resolve(here, "../../target/sdk-typescript/node_modules");
 const dist = join(here, "dist");
+// The compiler's output is kept for the next build.
+const compiled = resolve(here, "../../target/sdk-typescript/compiled");
 const REFERENCE = /(?:from\s+|import\(|import\s+)["'](\.[^"']+)["']/g;
 
-rmSync(dist, { recursive: true, force: true });
 execFileSync(
 	process.execPath,
 	[join(tools, "typescript/bin/tsc"), "--project", here],
@@ -33,9 +34,8 @@ const reach = (file) => {
 	}
 };
 for (const entry of Object.values(exports))
-	for (const file of Object.values(entry)) reach(join(here, file));
+	for (const file of Object.values(entry))
+		reach(join(compiled, relative("dist", file)));
 
-for (const name of readdirSync(dist, { recursive: true })) {
-	const file = join(dist, name);
-	if (/\.(js|ts)$/.test(name) && !needed.has(file)) rmSync(file);
-}
+rmSync(dist, { recursive: true, force: true });
+for (const file of needed) cpSync(file, join(dist, relative(compiled, file)));

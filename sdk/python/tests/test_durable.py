@@ -20,6 +20,7 @@ from countersign import (
     Rejected,
     StillWaiting,
     Untrusted,
+    exchange,
 )
 from countersign.durations import Deadline
 from countersign.e2e.artifact import PlainArtifact
@@ -308,7 +309,9 @@ def test_a_cancelled_wait_does_not_withdraw() -> None:
     asyncio.run(main())
 
 
-def test_a_gateway_that_is_away_is_no_denial() -> None:
+def test_a_gateway_that_is_away_is_no_denial(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exchange, "ANSWER_GRACE", 0.0)
+
     async def main() -> None:
         with FakeApprover() as approver:
             approver.when().approve()

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from countersign import AlreadyUsed, Approved, Call
-from countersign.state import DirectoryState
-from countersign.testing import FakeApprover
+from countersign import AlreadyUsed
+from countersign.state import DirectoryState, StateJournal
 
 STEPS = [
     "before compare",
@@ -25,68 +24,13 @@ STEPS = [
     "before effect",
     "after effect",
 ]
-CALL = Call("transfer", {"amount": 500})
-
-
-def run_until(step: str, directory: Path) -> None:
-    """Approves and uses a call, in a process of its own, which kills itself at a step."""
-    from countersign.engine import Enforcer
-    from countersign.exchange import Exchange
-    from countersign.request import PreparedRequest
-    from countersign.state import StateJournal
-
-    def die(at: str) -> None:
-        if at == step:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    def around(owner: object, name: str, label: str) -> None:
-        inner = getattr(owner, name)
-
-        if asyncio.iscoroutinefunction(inner):
-
-            async def changed(*args: object, **kwargs: object) -> object:
-                die(f"before {label}")
-                result = await inner(*args, **kwargs)
-                die(f"after {label}")
-                return result
-
-            setattr(owner, name, changed)
-        else:
-
-            def plain(*args: object, **kwargs: object) -> object:
-                die(f"before {label}")
-                result = inner(*args, **kwargs)
-                die(f"after {label}")
-                return result
-
-            setattr(owner, name, plain)
-
-    async def main() -> None:
-        with FakeApprover(state=DirectoryState(directory / "state")) as approver:
-            approver.when().approve()
-            pending = await approver.client.submit(CALL, timeout="24h")
-            outcome = await pending.outcome()
-            assert isinstance(outcome, Approved)
-            (directory / "request").write_text(pending.request_id)
-            around(PreparedRequest, "is_about", "compare")
-            around(Exchange, "judge_again", "judge")
-            around(StateJournal, "take", "journal")
-            around(os, "link", "link")
-            around(Exchange, "acknowledge", "acknowledge")
-            assert isinstance(approver.client._enforcer, Enforcer)
-            async with outcome.use(CALL):
-                die("before effect")
-                with (directory / "effects").open("a") as file:
-                    file.write("ran\n")
-                die("after effect")
-
-    asyncio.run(main())
 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_a_killed_process_never_leads_to_a_second_run(step: str, tmp_path: Path) -> None:
-    script = f"import sys; sys.path[:0] = {sys.path!r}; import test_kill; from pathlib import Path; test_kill.run_until({step!r}, Path({str(tmp_path)!r}))"
-    died = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    words = [sys.executable, str(Path(__file__).with_name("killed_use.py")), step, str(tmp_path)]
+    paths = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    died = subprocess.run(words, capture_output=True, text=True, env=os.environ | paths)
     assert died.returncode == -signal.SIGKILL, died.stderr
     effects = tmp_path / "effects"
     ran = effects.read_text().count("ran") if effects.exists() else 0
@@ -97,8 +41,6 @@ def test_a_killed_process_never_leads_to_a_second_run(step: str, tmp_path: Path)
 
     async def resume() -> int:
         """The same journal, another process: what was taken is not taken again."""
-        from countersign.state import StateJournal
-
         journal = StateJournal(DirectoryState(tmp_path / "state"))
         request_id = (tmp_path / "request").read_text()
         return int(await journal.take(request_id)) + int(await journal.take(request_id))

@@ -107,7 +107,7 @@ const STATES: readonly string[] = [
 	"cancelled",
 ];
 
-/** The request was withdrawn or cancelled, or the gateway does not know it any more. */
+/** The request was withdrawn or cancelled, as the gateway says. No later decision counts. */
 export class Ended extends Denied {
 	readonly cause = "ended";
 	/** Such as `withdrawn`; `unknown` if the gateway says anything else. */

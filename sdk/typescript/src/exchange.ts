@@ -144,7 +144,7 @@ export class Exchange {
 			)
 				throw new GatewayAway("no artifact.accepted for this request");
 		} catch (error) {
-			throw await this.#finalDenialOf(error);
+			throw denialOf(error, this.requestId);
 		}
 	}
 
@@ -192,7 +192,7 @@ export class Exchange {
 			} catch (error) {
 				signal?.throwIfAborted();
 				if (!(error instanceof GatewayAway) || error.isFinal)
-					throw await this.#finalDenialOf(error);
+					throw denialOf(error, this.requestId);
 				const isCut = expiry.left() <= LAST_ANSWER_GRACE_MS;
 				if (!(error instanceof LateAnswer && isCut)) away = error;
 			}
@@ -230,8 +230,13 @@ export class Exchange {
 		signal?: AbortSignal,
 	): Promise<Omit<AcceptedApproval, "deadline">> {
 		const state = answer.headers.get("exchange-state");
-		if (state === "expired") throw new TimedOut(this.requestId);
-		if (state !== undefined) throw new Ended(state, this.requestId);
+		if (state !== undefined) {
+			// Nobody signed it. The gateway could deliver an approval all the same.
+			await this.take();
+			throw state === "expired"
+				? new TimedOut(this.requestId)
+				: new Ended(state, this.requestId);
+		}
 		const message = readMessage(answer.json());
 		if (message.msgType !== "decision.deliver")
 			throw new GatewayAway("an answer that is no decision");
@@ -262,14 +267,6 @@ export class Exchange {
 		effect: Exclude<OutcomeEffect, "allowed">,
 	): Promise<void> {
 		if (await this.take()) await this.acknowledge(message, effect);
-	}
-
-	/** Nobody signs that a request has ended: it is taken, so that no later decision contradicts it. */
-	async #finalDenialOf(error: unknown): Promise<unknown> {
-		const denial = denialOf(error, this.requestId);
-		if (denial instanceof Ended || denial instanceof TimedOut)
-			await this.take();
-		return denial;
 	}
 
 	/** Takes the request in the journal. False: it was taken before. */

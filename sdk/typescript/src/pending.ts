@@ -204,7 +204,7 @@ export async function openPending(
 	)
 		throw refuse("another enforcer's");
 	if (!provesRecord(enforcer.keys, proven(record), record.proof))
-		throw refuse("not one that this enforcer has stored, or edited");
+		throw refuse("not as this enforcer has stored it");
 	try {
 		const artifact = await parseArtifact(utf8(record.artifact));
 		const seed = fromBase64urlOf("key", record.outcomeKey, 32);

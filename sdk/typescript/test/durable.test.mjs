@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import {
 	AlreadyUsed,
 	Approved,
@@ -115,34 +115,37 @@ test("an edited record is refused, with or without a right hash", async () => {
 	assert.ok(other instanceof Changed);
 });
 
-test("denials of a durable request are returned", async () => {
-	const approver = await waiting();
-	const pending = await approver.client.submit({ call: CALL, timeout: "2s" });
-	const late = await pending.outcome({ wait: "10s" });
-	assert.ok(late instanceof TimedOut);
-	const second = await approver.client.submit({ call: CALL });
-	await approver.asked[1].reject("no");
-	const rejected = await second.outcome({ wait: "5s" });
-	assert.equal(rejected.cause, "rejected");
-	assert.equal(rejected.reason, "no");
-	const third = await approver.client.submit({ call: CALL });
-	await third.withdraw();
-	assert.equal((await third.outcome({ wait: "5s" })).cause, "ended");
-});
-
-test("an approval that is used too late", async () => {
-	const approver = await waiting();
-	const pending = await approver.client.submit({
-		call: CALL,
-		timeout: "3s",
+// They only wait.
+describe("the end of a request", { concurrency: 2 }, () => {
+	test("denials of a durable request are returned", async () => {
+		const approver = await waiting();
+		const pending = await approver.client.submit({ call: CALL, timeout: "2s" });
+		const late = await pending.outcome({ wait: "10s" });
+		assert.ok(late instanceof TimedOut);
+		const second = await approver.client.submit({ call: CALL });
+		await approver.asked[1].reject("no");
+		const rejected = await second.outcome({ wait: "5s" });
+		assert.equal(rejected.cause, "rejected");
+		assert.equal(rejected.reason, "no");
+		const third = await approver.client.submit({ call: CALL });
+		await third.withdraw();
+		assert.equal((await third.outcome({ wait: "5s" })).cause, "ended");
 	});
-	await approver.asked[0].approve();
-	const outcome = await pending.outcome({ wait: "2s" });
-	assert.ok(outcome instanceof Approved);
-	await new Promise((resolve) => setTimeout(resolve, 3_100));
-	const error = await thrown(() => outcome.use(CALL, () => assert.fail()));
-	assert.ok(error instanceof Expired, `${error}`);
-	assert.equal(error.cause, "expired");
+
+	test("an approval that is used too late", async () => {
+		const approver = await waiting();
+		const pending = await approver.client.submit({
+			call: CALL,
+			timeout: "3s",
+		});
+		await approver.asked[0].approve();
+		const outcome = await pending.outcome({ wait: "2s" });
+		assert.ok(outcome instanceof Approved);
+		await new Promise((resolve) => setTimeout(resolve, 3_100));
+		const error = await thrown(() => outcome.use(CALL, () => assert.fail()));
+		assert.ok(error instanceof Expired, `${error}`);
+		assert.equal(error.cause, "expired");
+	});
 });
 
 test("a device that is revoked between the approval and its use", async () => {
@@ -204,43 +207,45 @@ test("a journal takes each request once, among processes", async (t) => {
 
 // The parent decides when the child is killed; the child tells how far it has come.
 const STEPS = ["compared", "taken", "started", "finished"];
-for (const step of STEPS) {
-	test(`kill -9 when the use has ${step}: never twice`, async (t) => {
-		const place = await directory(t);
-		const effects = join(place, "effects");
-		const run = (killAt) =>
-			new Promise((resolve, reject) => {
-				const child = spawn(
-					process.execPath,
-					[
-						new URL("killed.mjs", import.meta.url).pathname,
-						place,
-						effects,
-						killAt,
-					],
-					{ stdio: ["ignore", "pipe", "inherit"] },
-				);
-				let told = "";
-				child.stdout.on("data", (chunk) => {
-					told += chunk;
-					if (killAt !== "" && told.includes(`${killAt}\n`))
-						child.kill("SIGKILL");
+describe("kill -9 in the middle of a use", { concurrency: 2 }, () => {
+	for (const step of STEPS) {
+		test(`kill -9 when the use has ${step}: never twice`, async (t) => {
+			const place = await directory(t);
+			const effects = join(place, "effects");
+			const run = (killAt) =>
+				new Promise((resolve, reject) => {
+					const child = spawn(
+						process.execPath,
+						[
+							new URL("killed.mjs", import.meta.url).pathname,
+							place,
+							effects,
+							killAt,
+						],
+						{ stdio: ["ignore", "pipe", "inherit"] },
+					);
+					let told = "";
+					child.stdout.on("data", (chunk) => {
+						told += chunk;
+						if (killAt !== "" && told.includes(`${killAt}\n`))
+							child.kill("SIGKILL");
+					});
+					child.on("error", reject);
+					child.on("exit", (_, signal) => resolve({ told, signal }));
 				});
-				child.on("error", reject);
-				child.on("exit", (_, signal) => resolve({ told, signal }));
-			});
-		const first = await run(step);
-		assert.equal(first.signal, "SIGKILL");
-		const second = await run("");
-		const third = await run("");
-		const text = await readFile(effects, "utf8").catch(() => "");
-		const count = text.split("\n").filter(Boolean).length;
-		const isUsed = step !== "compared";
-		assert.match(second.told, isUsed ? /already_used/ : /finished/);
-		assert.match(third.told, /already_used/);
-		assert.equal(count, step === "taken" ? 0 : 1);
-	});
-}
+			const first = await run(step);
+			assert.equal(first.signal, "SIGKILL");
+			const second = await run("");
+			const third = await run("");
+			const text = await readFile(effects, "utf8").catch(() => "");
+			const count = text.split("\n").filter(Boolean).length;
+			const isUsed = step !== "compared";
+			assert.match(second.told, isUsed ? /already_used/ : /finished/);
+			assert.match(third.told, /already_used/);
+			assert.equal(count, step === "taken" ? 0 : 1);
+		});
+	}
+});
 
 test("the state forgets nothing when two processes write at once", async (t) => {
 	const place = await directory(t);

@@ -193,50 +193,67 @@ const ending = (state) => ({
 	headers: new Map([["exchange-state", state]]),
 	body: new Uint8Array(),
 });
-const unknown = {
-	status: 404,
+const refusal = (status, code) => ({
+	status,
 	headers: new Map(),
-	body: Buffer.from(
-		'{"code":"PROTO_ERR_NOT_FOUND","message":"","retryable":false}',
-	),
-};
-for (const [word, place, answer, cause] of [
-	["withdrawn", "/wait", ending("withdrawn"), "ended"],
-	["cancelled", "/wait", ending("cancelled"), "ended"],
-	["anything else", "/wait", ending("gone"), "ended"],
-	["expired", "/wait", ending("expired"), "timed_out"],
-	["unknown", "/wait", unknown, "ended"],
-	["unknown, when it is sent", "/v1/artifacts", unknown, "ended"],
-])
-	test(`the gateway's unsigned word is final: ${word}`, async () => {
-		const approver = await waiting();
-		const { send, ...rest } = approver.gateway.transport();
-		let isLying = true;
-		approver.gateway.transport = () => ({
-			...rest,
-			send: async (request) => {
-				const isPlace = isLying && request.path.includes(place);
-				return isPlace ? answer : send(request);
-			},
-		});
-		const client = await approver.newClient();
-		const submission = { call: CALL, key: "k" };
-		const act = async () => {
-			const pending = await client.submit(submission);
-			return pending.outcome({ wait: "5s" });
-		};
-		const denial = await act().catch((error) => error);
-		assert.ok(denial instanceof Denied, `${denial}`);
-		assert.equal(denial.cause, cause);
-		isLying = false;
+	body: Buffer.from(JSON.stringify({ code: `PROTO_ERR_${code}` })),
+});
+const notFound = refusal(404, "NOT_FOUND");
+
+/** A durable request that the gateway denies by a lie, and an approval of the same that it delivers later. */
+async function approvedAfterwards(place, lie) {
+	const approver = await waiting();
+	const { send, ...rest } = approver.gateway.transport();
+	let isLying = true;
+	approver.gateway.transport = () => ({
+		...rest,
+		send: async (request) =>
+			isLying && request.path.includes(place) ? lie : send(request),
+	});
+	const client = await approver.newClient();
+	const submission = { call: CALL, key: "k" };
+	const act = async () => {
 		const pending = await client.submit(submission);
-		await approver.asked[0].approve();
-		const outcome = await pending.outcome({ wait: "5s" });
-		assert.ok(outcome instanceof Approved, `${outcome}`);
+		return pending.outcome({ wait: "5s" });
+	};
+	const denial = await act().catch((error) => error);
+	assert.ok(denial instanceof Denied, `${denial}`);
+	isLying = false;
+	const pending = await client.submit(submission);
+	assert.equal(pending.requestId, denial.requestId);
+	await approver.asked[0].approve();
+	const outcome = await pending.outcome({ wait: "5s" });
+	assert.ok(outcome instanceof Approved, `${outcome}`);
+	return { denial, outcome };
+}
+
+for (const [state, cause] of [
+	["withdrawn", "ended"],
+	["cancelled", "ended"],
+	["gone", "ended"],
+	["expired", "timed_out"],
+])
+	test(`the gateway's unsigned word that a request has ended is final: ${state}`, async () => {
+		const { denial, outcome } = await approvedAfterwards(
+			"/wait",
+			ending(state),
+		);
+		assert.equal(denial.cause, cause);
 		const error = await thrown(() =>
 			outcome.use(CALL, () => assert.fail("ran")),
 		);
 		assert.ok(error instanceof AlreadyUsed, `${error}`);
+	});
+
+for (const [word, place, lie, cause] of [
+	["404 to a wait", "/wait", notFound, "unavailable"],
+	["404 to a submission", "/v1/artifacts", notFound, "unavailable"],
+	["EXPIRED", "/v1/artifacts", refusal(422, "EXPIRED"), "timed_out"],
+])
+	test(`a refused call is not final: ${word}`, async () => {
+		const { denial, outcome } = await approvedAfterwards(place, lie);
+		assert.equal(denial.cause, cause);
+		assert.equal(await outcome.use(CALL, ({ amount }) => amount), 500);
 	});
 
 test("no denial is signed about an approval that was used", async () => {

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { test } from "node:test";
+import { describe, test } from "node:test";
 import {
 	Action,
 	Client,
@@ -63,18 +63,51 @@ test("a request that no rule is about is rejected", async () => {
 	assert.ok((await thrown(() => asking)) instanceof Rejected);
 });
 
-test("no decision in time", async () => {
-	const { approver, pay, ran } = await gatedTool({}, { timeout: "2s" });
-	approver.when({ tool: "pay" }).wait();
-	assertDenied(await thrown(() => pay({ amount: 5 })), TimedOut, ran);
-	await approver.asked[0].approve();
-	assert.deepEqual(ran, []);
-});
+// They only wait.
+describe("no decision", { concurrency: 4 }, () => {
+	test("no decision in time", async () => {
+		const { approver, pay, ran } = await gatedTool({}, { timeout: "2s" });
+		approver.when({ tool: "pay" }).wait();
+		assertDenied(await thrown(() => pay({ amount: 5 })), TimedOut, ran);
+		await approver.asked[0].approve();
+		assert.deepEqual(ran, []);
+	});
 
-test("silent gateway: a decision that is withheld", async () => {
-	const { approver, pay, ran } = await gatedTool({}, { timeout: "2s" });
-	approver.gateway.silent();
-	assertDenied(await thrown(() => pay({ amount: 5 })), TimedOut, ran);
+	test("silent gateway: a decision that is withheld", async () => {
+		const { approver, pay, ran } = await gatedTool({}, { timeout: "2s" });
+		approver.gateway.silent();
+		assertDenied(await thrown(() => pay({ amount: 5 })), TimedOut, ran);
+	});
+
+	test("gateway down while waiting", async () => {
+		const { approver, pay, ran } = await gatedTool({}, { timeout: "3s" });
+		approver.when({ tool: "pay" }).wait();
+		const paying = thrown(() => pay({ amount: 5 }));
+		await until(() => approver.asked.length === 1);
+		approver.gateway.down();
+		assertDenied(await paying, Unavailable, ran);
+	});
+
+	test("a revocation stays known when the gateway shows old statements again", async () => {
+		const approver = await FakeApprover.create();
+		await approver.addDevice();
+		approver.when({}).approve();
+		await approver.client.ask({ call: { name: "pay", args: {} } });
+		await approver.revokeDevice();
+		approver.when({}).wait();
+		await approver.client.submit({ call: { name: "pay", args: {} } });
+		const shown = approver.gateway.statements;
+		approver.gateway.statements = shown.slice(0, 1);
+		// After a restart, from what was stored.
+		const client = await approver.newClient();
+		const asking = client.ask({
+			call: { name: "pay", args: {} },
+			timeout: "2s",
+		});
+		await until(() => approver.asked.length === 3).catch(() => undefined);
+		await approver.asked[2]?.approve();
+		assert.ok((await thrown(() => asking)) instanceof Denied);
+	});
 });
 
 test("gateway down before the request", async () => {
@@ -86,15 +119,6 @@ test("gateway down before the request", async () => {
 	approver.gateway.down();
 	const error = await thrown(() => pay({ amount: 5 }));
 	assertDenied(error, Unavailable, ran);
-});
-
-test("gateway down while waiting", async () => {
-	const { approver, pay, ran } = await gatedTool({}, { timeout: "3s" });
-	approver.when({ tool: "pay" }).wait();
-	const paying = thrown(() => pay({ amount: 5 }));
-	await until(() => approver.asked.length === 1);
-	approver.gateway.down();
-	assertDenied(await paying, Unavailable, ran);
 });
 
 test("gateway away for a moment: the wait goes on", async () => {
@@ -147,24 +171,6 @@ test("a decision by a revoked device", async () => {
 	assert.ok(pending.requestId);
 	await approver.asked[1].approve();
 	assertDenied(await paying, Untrusted, ran);
-});
-
-test("a revocation stays known when the gateway shows old statements again", async () => {
-	const approver = await FakeApprover.create();
-	await approver.addDevice();
-	approver.when({}).approve();
-	await approver.client.ask({ call: { name: "pay", args: {} } });
-	await approver.revokeDevice();
-	approver.when({}).wait();
-	await approver.client.submit({ call: { name: "pay", args: {} } });
-	const shown = approver.gateway.statements;
-	approver.gateway.statements = shown.slice(0, 1);
-	// After a restart, from what was stored.
-	const client = await approver.newClient();
-	const asking = client.ask({ call: { name: "pay", args: {} }, timeout: "2s" });
-	await until(() => approver.asked.length === 3).catch(() => undefined);
-	await approver.asked[2]?.approve();
-	assert.ok((await thrown(() => asking)) instanceof Denied);
 });
 
 test("the request was cancelled at the gateway", async () => {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
-use countersign::client::profile::{Profile, ProfileError};
+use countersign::client::profile::{Profile, ProfileError, ProfileFile};
 use countersign::client::{ClientError, DecisionRecord, MAX_RECORD_BYTES, VerifiedRecord, visible};
 use countersign::e2e::{DeviceId, DeviceTrust, Error};
 use serde_json::json;
@@ -45,7 +45,7 @@ pub fn run(args: &VerifyArgs) -> anyhow::Result<ExitAction> {
     let mut screen = TerminalScreen::new(args.options.json);
     if is_receipt(&text) {
         let anchors = match args.devices.as_slice() {
-            [] => anchors_of(trusts(&profile(&args.options)?)?),
+            [] => anchors_of(trusts(&args.options.file()?)?),
             devices => named_anchors(devices)?,
         };
         let json = args.options.json;
@@ -115,37 +115,35 @@ fn by_profile(
     record: &DecisionRecord,
     options: &ClientOptions,
 ) -> anyhow::Result<Result<(), String>> {
-    let mut refusal = Error::UnknownDevice(record.device.id());
-    for trust in trusts(&profile(options)?)? {
+    let mut judged = Err(Error::UnknownDevice(record.device.id()));
+    for trust in trusts(&options.file()?)? {
         match record.is_trusted_by(&trust) {
-            Ok(()) => return Ok(Ok(())),
-            Err(error @ Error::RevokedDevice(_)) => refusal = error,
+            // One role knows of the revocation, and another may not.
+            Err(error @ Error::RevokedDevice(_)) => return Ok(Err(error.to_string())),
+            Ok(()) => judged = Ok(()),
             Err(_) => {}
         }
     }
-    Ok(Err(refusal.to_string()))
+    Ok(judged.map_err(|error| error.to_string()))
 }
 
-fn profile(options: &ClientOptions) -> anyhow::Result<Profile> {
-    match options.file()?.load() {
-        Ok(profile) => Ok(profile),
-        Err(ProfileError::Missing(_)) => Ok(Profile::default()),
-        Err(error) => Err(error.into()),
-    }
-}
-
-fn trusts(profile: &Profile) -> anyhow::Result<Vec<DeviceTrust>> {
+/// Everything that the profile's roles know: a record may leave a revocation out.
+fn trusts(file: &ProfileFile) -> anyhow::Result<Vec<DeviceTrust>> {
+    let profile = match file.load() {
+        Ok(profile) => profile,
+        Err(ProfileError::Missing(_)) => Profile::default(),
+        Err(error) => return Err(error.into()),
+    };
     let mut trusts = Vec::new();
-    if let Some(enforcer) = &profile.enforcer {
+    if profile.enforcer.is_some() {
+        let enforcer = file.load_enforcer()?;
         let tenant = enforcer.gateway.tenant()?;
         for record in &enforcer.approvers {
             trusts.push(record.trust(tenant.clone())?);
         }
     }
     if let Some(approver) = &profile.approver {
-        let (tenant, id) = (approver.gateway.tenant()?, approver.id()?);
-        let own = vec![approver.bundle()?];
-        trusts.push(DeviceTrust::from_own_records(tenant, id, own, [].into()));
+        trusts.push(approver.trust()?);
     }
     Ok(trusts)
 }

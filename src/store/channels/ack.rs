@@ -189,8 +189,12 @@ impl BatchStatement for TakeAcks {
               left join writable_acks a on a.operation_id = i.operation_id
               left join delivered_exchanges d on d.operation_id = i.operation_id
               left join locked_items x on x.operation_id = i.operation_id
-              left join exchanges e on e.tenant_id = i.tenant_id and e.request_id = coalesce(f.request_id, x.request_id)
-                                   and f.kind is distinct from 'prompt.send'
+              -- The limit keeps the planner from reading all exchanges of the tenant.
+              left join lateral (select e.tenant_id, e.request_id, e.expires_at
+                                   from exchanges e
+                                  where e.tenant_id = i.tenant_id and e.request_id = coalesce(f.request_id, x.request_id)
+                                    and f.kind is distinct from 'prompt.send'
+                                  limit 1) e on true
             "#,
             clock_offset(&self.clock),
             self.node.as_str(),

@@ -10,11 +10,15 @@ use serde_json::{Value, json};
 use super::{prepared, run};
 use crate::client::people::{ClientScene, ask, command, question};
 
-fn approve(world: &ClientScene, profile: &str, id: &str) {
-    let arguments = ["approve", id, "--wait", "20s", "--json"];
+/// Approves, and returns the file of the decision's record.
+fn approve(world: &ClientScene, profile: &str, id: &str) -> String {
+    let file = world.directory.path().join(format!("{id}.json"));
+    let file = file.to_str().unwrap();
+    let arguments = ["approve", id, "--wait", "20s", "--save", file, "--json"];
     let done = run(world, profile, &arguments).expect(0).json();
     assert_eq!(done["state"], "delivered");
     assert_eq!(done["outcome"], "allowed");
+    file.to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -62,7 +66,7 @@ async fn a_second_terminal_opens_and_approves_without_pairing() {
     let (enforcer, outcome) = asked.end().await;
     assert_eq!(outcome.unwrap().approval.device, phone.device_id());
     let asked = ask(enforcer, question(command(&["git", "pull"])), &laptop).await;
-    approve(&world, "laptop", &asked.request_id);
+    let record = approve(&world, "laptop", &asked.request_id);
     let (enforcer, outcome) = asked.end().await;
     assert_eq!(outcome.unwrap().approval.device, laptop.device_id());
 
@@ -72,9 +76,13 @@ async fn a_second_terminal_opens_and_approves_without_pairing() {
     let listed = run(&world, "laptop", &["pairings", "--json"]).expect(0);
     assert_eq!(listed.json()[0]["introducedBy"], Value::Null);
 
-    // The first one is lost.
+    // The first one is lost. A record of its decision has no revocation, but the other one knows.
+    let verify = ["verify", &record];
+    run(&world, "phone", &verify).expect(0);
     let id = laptop.device_id().to_string();
     run(&world, "phone", &["devices", "revoke", &id, "--yes"]).expect(0);
+    let refused = run(&world, "phone", &verify).expect(77).err;
+    assert!(refused.contains("revoked"), "{refused}");
     run(&world, "phone", &["join"]).expect(0);
     let asked = ask(enforcer, question(command(&["git", "log"])), &phone).await;
     run(&world, "laptop", &["approve", &asked.request_id]).expect(77);

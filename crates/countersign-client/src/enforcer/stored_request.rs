@@ -75,7 +75,7 @@ impl StoredRequest {
         // An artifact, even with its outcome's key, does not suffice: with a gateway's help it could
         // be one that another enforcer had approved.
         if !keys.proves_record(&stored.proven(), &stored.proof) {
-            return Err(changed("not one that this enforcer has stored, or edited"));
+            return Err(changed("not as this enforcer has stored it"));
         }
         let artifact = PlainArtifact::parse(stored.artifact.as_bytes());
         let key = OutcomeKey::parse(&stored.outcome_key);

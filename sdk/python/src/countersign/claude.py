@@ -30,7 +30,7 @@ except ImportError as error:
 
 from .claude_options import BYPASS, closed_options
 
-TESTED_VERSIONS = "claude-agent-sdk>=0.2.182,<0.2.184"
+TESTED_VERSIONS = "claude-agent-sdk>=0.2.182,<0.2.185"
 # Of the hook: beyond every question, also if the machine sleeps meanwhile.
 HOOK_TIMEOUT = 86_400.0
 

@@ -1,19 +1,23 @@
 """The enforcer of a program: it asks people, and answers with an approval or raises."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from .approval import Approval
 from .call import Action, Call, Content, Subject
 from .durations import Duration, timeout_seconds
-from .engine import Enforcer
-from .gateway import TransportFactory
 from .pending import Pending
 from .profile import Profile, parse_profile, profile_path, read_profile
-from .request import PreparedRequest, RequestOptions
 from .state import DirectoryState, State, UseJournal
+
+# It takes as long to import as the rest of this library, so that is left to the first client.
+if TYPE_CHECKING:
+    from .gateway import TransportFactory
+    from .request import RequestOptions
 
 DEFAULT_TIMEOUT = "10m"
 
@@ -30,6 +34,8 @@ class Client:
         _transport: TransportFactory | None = None,
     ) -> None:
         """Use `from_profile` or `from_profile_text`."""
+        from .engine import Enforcer
+
         self._enforcer = Enforcer(load_profile, state, journal, _transport)
 
     @classmethod
@@ -39,7 +45,7 @@ class Client:
         *,
         state: State | str | Path | None = None,
         journal: UseJournal | None = None,
-    ) -> "Client":
+    ) -> Client:
         """The profile that `countersign join` wrote; `$COUNTERSIGN_PROFILE` or `default`.
 
         What the library learns is kept beside the profile, unless `state` names another place.
@@ -52,7 +58,7 @@ class Client:
     @classmethod
     def from_profile_text(
         cls, text: str, *, state: State | str | Path, journal: UseJournal | None = None
-    ) -> "Client":
+    ) -> Client:
         """From a profile that is not a private file, such as a mounted secret.
 
         `state` is a directory that survives restarts, or an object that keeps texts elsewhere.
@@ -84,7 +90,7 @@ class Client:
     ) -> Approval:
         """Asks, and waits for an approval. Everything else raises `Denied`."""
         subject = Subject.of(_asked(call, type, payload))
-        options = RequestOptions(repo_ref, approver, actions, metadata)
+        options = request_options(repo_ref, approver, actions, metadata)
         return await self.ask_about(subject, options, timeout_seconds(timeout))
 
     async def ask_about(
@@ -119,12 +125,14 @@ class Client:
         With a `key`, a repeated submission is the same request, also after a crash.
         """
         subject = Subject.of(_asked(call, type, payload))
-        options = RequestOptions(repo_ref, approver, actions, metadata)
+        options = request_options(repo_ref, approver, actions, metadata)
         limit = timeout_seconds(timeout)
         return Pending(self._enforcer, await self._enforcer.submit(subject, options, limit, key))
 
     def pending(self, text: str) -> Pending:
         """A submitted request, from `Pending.to_json()` of this or another process."""
+        from .request import PreparedRequest
+
         self._enforcer.check_process()
         identity = self._enforcer.identity
         request = PreparedRequest.parse(text, identity.keys, identity.id, identity.tenant)
@@ -134,12 +142,12 @@ class Client:
         """Closes the connections of this event loop."""
         await self._enforcer.close()
 
-    async def __aenter__(self) -> "Client":
+    async def __aenter__(self) -> Client:
         return self
 
     async def __aexit__(
         self,
-        kind: "type[BaseException] | None",
+        kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
@@ -148,6 +156,17 @@ class Client:
 
 def _state(state: State | str | Path) -> State:
     return DirectoryState(state) if isinstance(state, str | Path) else state
+
+
+def request_options(
+    repo_ref: str | None,
+    approver: str | None,
+    actions: Sequence[Action],
+    metadata: Mapping[str, object] | None,
+) -> RequestOptions:
+    from .request import RequestOptions
+
+    return RequestOptions(repo_ref, approver, actions, metadata)
 
 
 def _asked(

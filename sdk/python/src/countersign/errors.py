@@ -101,7 +101,7 @@ class Expired(TimedOut):
 
 
 class Ended(Denied):
-    """The request was withdrawn or cancelled, or the gateway does not know it any more."""
+    """The request was withdrawn or cancelled, as the gateway says. No later decision counts."""
 
     cause = "ended"
 

@@ -268,10 +268,9 @@ def ended(state: str, request_id: str) -> Denied:
 
 
 def denial_of(error: GatewayError, request_id: str | None) -> Denied:
+    """The denial of a failed call. None is final: a 404 may come from a wrong path or a proxy."""
     if error.code in ("PAIRING_REVOKED", "NO_APPROVER"):
         return NotPaired("the pairing has ended", request_id)
     if error.code == "EXPIRED":
         return TimedOut(request_id)
-    if error.status == 404:
-        return Ended("unknown", request_id)
     return Unavailable(str(error), request_id)

@@ -1,17 +1,21 @@
 """Durable requests: submit now, exit, and resume in another process, hours later."""
 
+from __future__ import annotations
+
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from .approval import Approval
 from .call import Call, Content
 from .durations import Duration, seconds
-from .engine import Enforcer
 from .errors import Denied
-from .exchange import DeliveredDecision
-from .request import PreparedRequest
+
+if TYPE_CHECKING:
+    from .engine import Enforcer
+    from .exchange import DeliveredDecision
+    from .request import PreparedRequest
 
 
 @dataclass(frozen=True)

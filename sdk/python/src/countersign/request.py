@@ -134,7 +134,7 @@ class PreparedRequest:
             # An artifact, even with its outcome's key, does not suffice: with a gateway's help it
             # could be one that another enforcer had approved.
             if not keys.proves_record(_proven(members), str(members["proof"])):
-                raise Changed("this enforcer has not stored this request, or it was edited")
+                raise Changed("the stored request is not as this enforcer has stored it")
             artifact = PlainArtifact.parse(str(members["artifact"]))
             seed = decode("the outcome's key", str(members["outcomeKey"]), 32)
         except Refusal as error:

@@ -1,17 +1,20 @@
 """`approval_required`: a function that runs only if a person has approved exactly this call."""
 
-import asyncio
+from __future__ import annotations
+
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from .call import Action, Call, Subject
-from .client import DEFAULT_TIMEOUT, Client
+from .client import DEFAULT_TIMEOUT, Client, request_options
 from .durations import Duration, timeout_seconds
 from .errors import Changed, Denied
-from .request import RequestOptions
+
+if TYPE_CHECKING:
+    from .request import RequestOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -44,7 +47,7 @@ class Gate:
         approver: str | None,
         actions: Sequence[Action],
         metadata: Mapping[str, object] | None,
-    ) -> "Gate":
+    ) -> Gate:
         signature = inspect.signature(function)
         unknown = set(show or ()) - set(signature.parameters)
         if unknown:
@@ -78,7 +81,7 @@ class Gate:
         return Subject.of(Call(self.name, bound.arguments), order)
 
     def options(self) -> RequestOptions:
-        return RequestOptions(self.repo_ref, self.approver, self.actions, self.metadata)
+        return request_options(self.repo_ref, self.approver, self.actions, self.metadata)
 
     def must_ask(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
         """Only `False` lets a call pass. An error of the condition denies."""
@@ -133,6 +136,8 @@ def approval_required(
 
         @functools.wraps(function)
         async def gated(*args: P.args, **kwargs: P.kwargs) -> R:
+            import asyncio
+
             if gate.must_ask(args, kwargs):
                 subject = gate.subject(args, kwargs)
                 check = functools.partial(gate.check_unchanged, subject, args, kwargs)

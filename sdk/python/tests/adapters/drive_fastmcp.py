@@ -9,9 +9,10 @@ import uvicorn
 from entries import until
 from fastmcp import Client, Context, FastMCP
 from fastmcp.exceptions import ToolError
-from harness import AdapterDriver, RunReport, Scene, ToolCall
+from harness import AdapterDriver, RunReport, Scene, ToolCall, World
 
 from countersign.fastmcp import ApprovalMiddleware
+from countersign.testing import FakeApprover
 
 
 def tools_of(scene: Scene) -> list[Any]:
@@ -131,3 +132,14 @@ class FastmcpDriver(AdapterDriver):
 
 
 DRIVERS = [FastmcpDriver()]
+
+
+def gated_server(scene: Scene, tools: list[str] | None = None) -> FastMCP:
+    server = server_of(scene, tools_of(scene))
+    server.add_middleware(ApprovalMiddleware(scene.client, tools))
+    return server
+
+
+def rejecting() -> tuple[FakeApprover, Scene]:
+    approver = FakeApprover()
+    return approver, Scene(approver, World(), is_gated=False)

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { cp, mkdir, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, realpath, symlink, writeFile } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -65,10 +65,8 @@ test("types of the adapters", async (t) => {
 	await mkdir(installed, { recursive: true });
 	await cp(join(here, "dist"), join(installed, "dist"), { recursive: true });
 	await cp(join(here, "package.json"), join(installed, "package.json"));
-	await symlink(
-		join(tools, "frameworks/node_modules"),
-		join(place, "node_modules"),
-	);
+	const frameworks = await realpath(join(here, "node_modules"));
+	await symlink(frameworks, join(place, "node_modules"));
 	await writeFile(join(place, "package/program.mts"), PROGRAM);
 	const options = {
 		compilerOptions: {
