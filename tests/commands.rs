@@ -14,6 +14,7 @@ mod mcp;
 mod newcomer;
 mod page;
 mod policy;
+mod rules;
 mod sets;
 mod sets_receipts;
 mod waiting;

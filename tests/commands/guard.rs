@@ -23,7 +23,7 @@ struct GuardScene {
     guard: Process,
 }
 
-fn own_name() -> String {
+pub fn own_name() -> String {
     let user = nix::unistd::User::from_uid(nix::unistd::Uid::current()).unwrap();
     user.unwrap().name
 }
@@ -109,7 +109,7 @@ impl GuardScene {
     }
 }
 
-fn socket(world: &ClientScene) -> PathBuf {
+pub fn socket(world: &ClientScene) -> PathBuf {
     world.directory.path().join("socket")
 }
 
@@ -126,7 +126,7 @@ fn ask_line(members: &Value) -> String {
     format!("{call}\n")
 }
 
-fn start_guard(world: &ClientScene, user: &str) -> Process {
+pub fn start_guard(world: &ClientScene, user: &str) -> Process {
     let guard = Process::start(
         countersign()
             .env("XDG_CONFIG_HOME", world.directory.path())

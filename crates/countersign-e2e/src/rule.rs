@@ -131,6 +131,19 @@ impl RuleTerms {
         self.asks.iter().flat_map(RuleAsk::people).collect()
     }
 
+    /// The seconds after which this person is asked: 0 if it is not only by an escalation.
+    pub fn seconds_until_asked(&self, person: &ApproverId) -> u32 {
+        let after = self.asks.iter().filter_map(|ask| {
+            if ask.from.contains(person) {
+                return Some(0);
+            }
+            let mut steps = ask.escalate.iter();
+            let step = steps.find(|step| step.from.contains(person));
+            step.map(|step| step.after_seconds)
+        });
+        after.min().unwrap_or_default()
+    }
+
     /// Whether each person needs an exchange of their own. Otherwise the first decision settles it,
     /// and one exchange asks all.
     pub fn needs_seats(&self) -> bool {

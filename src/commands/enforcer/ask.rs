@@ -19,7 +19,7 @@ use tokio::time::interval;
 use super::ask_set::await_set;
 use super::content::{ContentKind, ContentOptions, MAX_CONTENT_BYTES, RequestContent};
 use super::interruption::{AskInterruption, say_trouble};
-use super::rule_options::RuleOptions;
+use super::rule_options::{RuleOptions, demands};
 use crate::commands::approver::payload_headline;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::complete;
@@ -86,10 +86,12 @@ pub async fn run(args: AskArgs) -> anyhow::Result<ExitAction> {
     if let Some(file) = &args.save {
         anyhow::ensure!(!file.exists(), "{} already exists", file.display());
     }
-    let request = request(&args)?;
+    let mut request = request(&args)?;
     let file = args.options.file()?;
+    let rules = demands(&mut request, args.rule.demand(), &file, None).await;
+    let rules = rules.map_err(anyhow::Error::msg)?;
     let mut enforcer = Enforcer::open(&file, &Clock::system())?;
-    if let Some(terms) = args.rule.terms(&enforcer)? {
+    if let Some(terms) = enforcer.terms_of(&rules)? {
         let wants_receipt = args.save.is_some();
         let asking = await_set(&mut enforcer, request, terms, wants_receipt, &mut screen);
         let result = asking.await?;

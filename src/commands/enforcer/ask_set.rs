@@ -1,10 +1,10 @@
 //! Asks several people and waits, with one line of progress. A signal withdraws the requests.
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
 use countersign::client::enforcer::{AcceptedSet, ApprovalRequest, Enforcer};
-use countersign::client::visible;
 use countersign::e2e::{Receipt, RuleTerms};
 use tokio::time::{Instant, interval};
 
@@ -52,8 +52,6 @@ pub(super) async fn await_set(
 ) -> anyhow::Result<SetResult> {
     let stopped = signals()?;
     tokio::pin!(stopped);
-    let needed = terms.asks.iter().map(|ask| ask.approvals).max();
-    let needed = needed.unwrap_or_default();
     let trouble = enforcer.client().trouble();
     let preparing = say_trouble(
         screen,
@@ -68,10 +66,11 @@ pub(super) async fn await_set(
         Ok(pending) => pending,
         Err(denial) => return Ok(SetResult::interrupted(AskInterruption::ByDenial(denial))),
     };
-    let asked: Vec<_> = pending.asked().map(|id| visible(id.as_str())).collect();
-    let (asked, until) = (asked.join(", "), pending.until());
+    let until = pending.until();
+    let needed = RefCell::new(String::new());
     let mut decided = {
-        let deciding = pending.decision();
+        let report = |text| drop(needed.replace(text));
+        let deciding = pending.decision_if(report, async || Ok(()));
         tokio::pin!(deciding);
         let mut second = interval(Duration::from_secs(1));
         loop {
@@ -84,7 +83,8 @@ pub(super) async fn await_set(
             let trouble = trouble.map_or(String::new(), |trouble| format!(" ({trouble})"));
             let left = minutes(until.saturating_duration_since(Instant::now()));
             screen.progress(&format!(
-                "countersign: waiting for {needed} of {asked}, {left} left{trouble}"
+                "countersign: waiting for {}, {left} left{trouble}",
+                needed.borrow()
             ));
         }
     };

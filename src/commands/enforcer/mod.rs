@@ -19,6 +19,7 @@ pub use self::content::{
 };
 pub use self::grants::{forget_grants, grants};
 pub use self::pair::{PairArgs, pair, pairings, unpair};
+pub use self::rule_options::demands;
 
 #[derive(Subcommand)]
 pub enum EnforcerCommand {

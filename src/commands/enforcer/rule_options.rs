@@ -1,14 +1,13 @@
-//! Options of `run` and `ask` that demand the approval of several people.
-
-use std::collections::BTreeSet;
+//! Options of `run` and `ask` that demand the approval of several people, and the rules of the
+//! policy about a request. Each adds to the others.
 
 use clap::Args;
-use countersign::client::ClientError;
-use countersign::client::enforcer::Enforcer;
-use countersign::e2e::{CommentDuty, RuleAsk, RuleTerms};
-use countersign::protocol::id::{ApproverId, TextId as _};
+use countersign::agent::{OwnPolicy, demands_here, own_policy};
+use countersign::client::enforcer::{ApprovalRequest, RuleDemand};
+use countersign::client::profile::ProfileFile;
 
 use crate::commands::complete;
+use crate::commands::guard::GuardAddress;
 
 #[derive(Args)]
 pub struct RuleOptions {
@@ -32,33 +31,33 @@ pub struct RuleOptions {
 }
 
 impl RuleOptions {
-    /// Whether several people are asked.
-    pub fn is_given(&self) -> bool {
-        self.approvals.is_some()
-    }
-
     /// The rule, if the options demand one.
-    pub fn terms(&self, enforcer: &Enforcer) -> anyhow::Result<Option<RuleTerms>> {
-        let Some(approvals) = self.approvals else {
-            return Ok(None);
-        };
-        let paired = enforcer.approvers().iter().map(|record| &record.id);
-        let named: Vec<_> = match self.from.as_slice() {
-            [] => paired.collect(),
-            named => named.iter().collect(),
-        };
-        let people = named.into_iter().map(|id| ApproverId::parse(id.trim()));
-        let people: Option<BTreeSet<_>> = people.collect();
-        let people = people.ok_or(ClientError::Choice("--from takes the ids of approvers"))?;
-        Ok(Some(RuleTerms {
-            asks: vec![RuleAsk {
-                approvals,
-                from: people,
-                escalate: Vec::new(),
-            }],
-            rejections: 1,
-            comment: CommentDuty::None,
-            not_by: BTreeSet::new(),
-        }))
+    pub fn demand(&self) -> Option<RuleDemand> {
+        let from = self.from.iter().map(|id| id.trim().to_owned());
+        self.approvals
+            .map(|approvals| RuleDemand::new(approvals, from))
     }
+}
+
+/// The rules about a request: those of the policy, and the caller's own. An approver that is named
+/// beside rules becomes one of them.
+pub async fn demands(
+    request: &mut ApprovalRequest,
+    own: Option<RuleDemand>,
+    file: &ProfileFile,
+    guard: Option<&GuardAddress>,
+) -> Result<Vec<RuleDemand>, String> {
+    let policy = match guard {
+        Some(guard) => OwnPolicy {
+            source: "the policy of the guard".to_owned(),
+            text: guard.policy().await?,
+        },
+        None => own_policy(file)?,
+    };
+    let here = std::env::current_dir().map_err(|error| error.to_string())?;
+    let here = here.to_string_lossy();
+    let mut demands = demands_here(&request.payload, &here, file, &policy)?;
+    demands.extend(own);
+    RuleDemand::add_approver(&mut demands, &mut request.approver);
+    Ok(demands)
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use countersign::client::enforcer::{ApprovalDenial, ApprovalRequest, Enforcer, GrantSubject};
+use countersign::client::enforcer::{
+    ApprovalDenial, ApprovalRequest, Enforcer, GrantSubject, RuleDemand,
+};
 use countersign::client::visible;
 use countersign::clock::Clock;
 use countersign::e2e::RuleTerms;
@@ -21,7 +23,7 @@ use super::content::repository_name;
 use super::interruption::{AskInterruption, say_trouble};
 use super::pair::{OfferArgs, pair_on};
 use super::program::find_program;
-use super::rule_options::RuleOptions;
+use super::rule_options::{RuleOptions, demands};
 use crate::commands::approver::payload_headline;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::complete;
@@ -120,16 +122,21 @@ async fn approved(
     };
     let subject = GrantSubject::of(&request.payload, &request.repository);
     let subject = subject.context("the command cannot be described")?;
-    if args.rule.is_given() && args.guard.is_some() {
-        let problem = "a guard asks for one approval; --approvals is not possible through it";
+    if args.save.is_some() && args.guard.is_some() {
+        let problem = "a guard gives no receipt; --save is not possible through it";
         return Ok(Err(denied(screen, json, "error", problem)));
     }
+    let file = args.options.file()?;
+    let rules = demands(&mut request, args.rule.demand(), &file, args.guard.as_ref());
+    let rules = match rules.await {
+        Ok(rules) => rules,
+        Err(problem) => return Ok(Err(denied(screen, json, "unavailable", &problem))),
+    };
     if let Some(guard) = &args.guard {
-        let asked = ask_guard(guard, args, request, screen).await?;
+        let asked = ask_guard(guard, args, request, rules, screen).await?;
         return Ok(asked.map(|()| become_command(&program, &argv)));
     }
     let until = Instant::now() + args.timeout;
-    let file = args.options.file()?;
     let mut enforcer = Enforcer::open(&file, &Clock::system())?;
     let can_pair = screen.is_terminal() && !json;
     if enforcer.approvers().is_empty()
@@ -138,7 +145,7 @@ async fn approved(
     {
         return Ok(Err(ending));
     }
-    if let Some(terms) = args.rule.terms(&enforcer)? {
+    if let Some(terms) = enforcer.terms_of(&rules)? {
         request.timeout = until.saturating_duration_since(Instant::now());
         let asked = ask_several(&mut enforcer, args, request, terms, screen).await?;
         return Ok(asked.map(|()| become_command(&program, &argv)));
@@ -252,10 +259,13 @@ async fn ask_guard(
     guard: &GuardAddress,
     args: &RunArgs,
     request: ApprovalRequest,
+    rules: Vec<RuleDemand>,
     screen: &mut TerminalScreen,
 ) -> anyhow::Result<Result<(), ExitAction>> {
     let json = args.options.json;
+    let is_listed = rules.is_empty();
     let call = AskCall {
+        rules,
         may_be_granted: !args.always_ask,
         may_keep: true,
         ..AskCall::new(request)
@@ -263,7 +273,9 @@ async fn ask_guard(
     let sentence = payload_headline(&call.artifact_type, &call.payload);
     let mut notice = WaitingFile::new(&args.options.file()?, "countersign run", sentence);
     let asked = |id: &str, approvers: &[String], seconds| {
-        notice.show(id, approvers, seconds);
+        if is_listed {
+            notice.show(id, approvers, seconds);
+        }
         screen.progress(&format!("waiting for {} …", approvers.join(", ")));
     };
     let replied = tokio::select! {

@@ -3,6 +3,7 @@
 //! counted decisions have passed every check again, and the outcome is signed.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
@@ -11,7 +12,7 @@ use tokio::time::Instant;
 
 use super::approval_request::{ApprovalDenial, ApprovalRequest};
 use super::role::Enforcer;
-use super::set_count::{count_parts, denial_of, refuse_shared_devices, too_few};
+use super::set_count::{count_parts, denial_of, refuse_shared_devices, still_needed, too_few};
 use super::set_part::SetPart;
 use crate::error::{ClientError, Result};
 use crate::random::random;
@@ -55,12 +56,9 @@ impl Enforcer {
             let problem = "a rule says who is asked, so no approver can be named beside it";
             return Err(ClientError::Choice(problem).into());
         }
-        if terms.asks.iter().any(|ask| !ask.escalate.is_empty()) {
-            let problem = "this program cannot ask further people later";
-            return Err(ClientError::Choice(problem).into());
-        }
-        let until = Instant::now() + request.timeout;
-        let submit_until = until.min(Instant::now() + request.submit_timeout);
+        let begun = Instant::now();
+        let until = begun + request.timeout;
+        let submit_until = until.min(begun + request.submit_timeout);
         self.reload()?;
         let people = terms.people().into_iter();
         let people = people.filter(|id| !terms.not_by.contains(id));
@@ -98,19 +96,23 @@ impl Enforcer {
                 first.for_part(&id, Some(&seat))?
             };
             let devices = vec![trust];
+            let after = Duration::from_secs(u64::from(terms.seconds_until_asked(&seat)));
+            let is_later = !after.is_zero();
             parts.push(SetPart {
+                ask_at: begun + after,
                 enforcer: self.another(),
                 own: OwnRequest::of(&artifact, self.id.clone()),
                 submission: self.sealed(&artifact, &devices)?,
                 outcome_key: outcome_key.clone(),
                 decision: None,
                 loss: None,
+                is_sent: false,
                 is_submitted: false,
                 is_named: false,
                 seat,
                 artifact,
                 devices,
-                submit_until,
+                submit_until: if is_later { until } else { submit_until },
                 until,
             });
         }
@@ -163,19 +165,32 @@ impl PendingSet<'_> {
 
     /// Sends the requests, and waits until the rule is satisfied or cannot be any more.
     pub async fn decision(&mut self) -> Result<AcceptedSet, ApprovalDenial> {
-        let first = Box::pin(self.collect()).await;
+        Box::pin(self.decision_if(|_| (), async || Ok(()))).await
+    }
+
+    /// Like `decision`, for a subject that can change: `still_holds` is asked once there are enough
+    /// approvals, and its error is the reason of the denial. `report` is told what is still needed.
+    pub async fn decision_if(
+        &mut self,
+        report: impl FnMut(String),
+        still_holds: impl AsyncFnOnce() -> Result<(), String>,
+    ) -> Result<AcceptedSet, ApprovalDenial> {
+        let first = Box::pin(self.collect(report)).await;
         let last = match first {
             VoteState::Satisfied(_) => Box::pin(self.settle()).await,
             state => Ok(state),
         };
         let (denial, cause) = match last {
-            Ok(VoteState::Satisfied(choice)) => match self.sign(OutcomeEffect::Allowed) {
-                Ok(()) => {
-                    self.send_outcome().await;
-                    self.still_counts()?;
-                    return Ok(self.accepted(choice));
-                }
-                Err(error) => (error, DenialCause::Interrupted),
+            Ok(VoteState::Satisfied(choice)) => match still_holds().await {
+                Ok(()) => match self.sign(OutcomeEffect::Allowed) {
+                    Ok(()) => {
+                        self.send_outcome().await;
+                        self.still_counts()?;
+                        return Ok(self.accepted(choice));
+                    }
+                    Err(error) => (error, DenialCause::Interrupted),
+                },
+                Err(change) => (ApprovalDenial::Changed(change), DenialCause::Changed),
             },
             Ok(state) => denial_of(&state, &self.terms, &self.parts),
             Err(error) => (error, DenialCause::Interrupted),
@@ -185,14 +200,19 @@ impl PendingSet<'_> {
     }
 
     /// Asks everyone at the same time. Somebody who cannot be asked holds up nobody else.
-    async fn collect(&mut self) -> VoteState {
+    async fn collect(&mut self, mut report: impl FnMut(String)) -> VoteState {
         let mut count = count_parts(&self.terms, &self.parts);
+        let mut decided = Vec::new();
         let permits = Semaphore::new(MAX_SUBMISSIONS);
         let asking = self.parts.iter_mut().map(|part| part.ask(&permits));
         let mut asking: FuturesUnordered<_> = asking.collect();
-        while matches!(count.state(), VoteState::Open(_)) {
+        while let VoteState::Open(gaps) = count.state() {
+            report(still_needed(&gaps, &decided));
             match asking.next().await {
-                Some((_, Some(vote))) => count.count(vote),
+                Some((_, Some(vote))) => {
+                    decided.push(vote.clone());
+                    count.count(vote);
+                }
                 Some((seat, None)) => count.drop_out(&seat),
                 None => break,
             }

@@ -13,6 +13,7 @@ mod pending_request;
 mod prompts;
 mod receipt;
 mod role;
+mod rule_demand;
 pub(crate) mod sessions;
 mod set_count;
 mod set_part;
@@ -30,6 +31,8 @@ pub use self::pairing::{PairingAttempt, PairingCompletion, PairingToken};
 pub use self::pending_request::PendingRequest;
 pub use self::prompts::TakenPrompt;
 pub use self::role::Enforcer;
+pub use self::rule_demand::{EscalationDemand, RuleDemand};
+pub use countersign_e2e::CommentDuty;
 
 pub(crate) use self::approval_request::MAX_TIMEOUT;
 pub(crate) use self::pending_request::DecisionMessage;

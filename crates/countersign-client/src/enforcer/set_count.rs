@@ -8,6 +8,7 @@ use crate::visible::visible;
 use countersign_e2e::{
     ApproverVote, AskGap, DenialCause, Error, RuleTerms, VerifiedDecision, VoteCount, VoteState,
 };
+use countersign_protocol::decision::Verdict;
 use countersign_protocol::id::ApproverId;
 
 /// Counts the decisions of all parts. Those who are neither asked nor waited for drop out.
@@ -75,12 +76,38 @@ pub(super) fn denial_of(
     let is_late = |part: &SetPart| part.loss.as_ref().is_some_and(ApprovalDenial::is_timeout);
     let asked = |person: &ApproverId| parts.iter().find(|part| part.seat == *person);
     let mut absent = gaps.iter().flat_map(|gap| &gap.absent).peekable();
-    let denial = if absent.peek().is_some() && absent.all(|it| asked(it).is_some_and(is_late)) {
+    let is_silent = absent.peek().is_some() && absent.all(|it| asked(it).is_some_and(is_late));
+    let denial = if is_silent && verified().next().is_none() {
         ApprovalDenial::TimedOut
     } else {
         too_few(gaps, terms, parts)
     };
     (denial, DenialCause::Missing)
+}
+
+/// The approvals that a set still waits for, as a phrase, with the decisions until now.
+pub(super) fn still_needed(gaps: &[AskGap], decided: &[ApproverVote]) -> String {
+    let needed = gaps.iter().map(|gap| {
+        let noun = if gap.lacking == 1 {
+            "approval"
+        } else {
+            "approvals"
+        };
+        let open: Vec<_> = gap.open.iter().map(|it| visible(it.as_str())).collect();
+        format!("{} {noun} from {}", gap.lacking, open.join(", "))
+    });
+    let needed = needed.collect::<Vec<_>>().join(" and ");
+    let decided = decided.iter().map(|vote| {
+        let word = match vote.verdict {
+            Verdict::Approve => "approved",
+            Verdict::Reject => "rejected",
+        };
+        format!("{} {word}", visible(vote.approver.as_str()))
+    });
+    match decided.collect::<Vec<_>>().as_slice() {
+        [] => needed,
+        decided => format!("{needed} ({})", decided.join(", ")),
+    }
 }
 
 /// Says how many approvals are lacking, and why.
@@ -127,6 +154,7 @@ fn why_absent(terms: &RuleTerms, parts: &[SetPart], person: &ApproverId) -> Stri
                 visible(&error.to_string())
             ),
         },
+        (None, Some(loss)) if loss.is_timeout() => "did not decide in time".to_owned(),
         (None, Some(loss)) => loss.to_string(),
         (None, None) => "has not decided".to_owned(),
     }

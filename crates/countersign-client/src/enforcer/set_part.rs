@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use super::approval_request::ApprovalDenial;
 use super::pending_request::{DecisionMessage, PendingRequest, RequestSubmission};
@@ -32,11 +32,15 @@ pub(super) struct SetPart {
     pub(super) outcome_key: OutcomeKey,
     pub(super) devices: Vec<DeviceTrust>,
     pub(super) submission: RequestSubmission,
+    /// Later than at once for somebody who is asked only by an escalation.
+    pub(super) ask_at: Instant,
     pub(super) submit_until: Instant,
     pub(super) until: Instant,
     pub(super) decision: Option<PartDecision>,
     /// Why there is no decision.
     pub(super) loss: Option<ApprovalDenial>,
+    /// Whether the gateway may have the request.
+    pub(super) is_sent: bool,
     /// Whether the gateway has said that it has the request.
     pub(super) is_submitted: bool,
     /// Whether the signed outcome is also about this part.
@@ -67,19 +71,25 @@ impl SetPart {
     /// Sends the request, waits for the decision, and judges it. Without one, the reason is the
     /// part's loss.
     pub(super) async fn ask(&mut self, permits: &Semaphore) -> (ApproverId, Option<ApproverVote>) {
+        sleep_until(self.ask_at.min(self.until)).await;
         let permit = permits.acquire().await;
-        let submitted = self.submit().await;
-        drop(permit);
         let until = self.until;
-        self.loss = match submitted {
-            Ok(()) => self.take_decision(until).await.err(),
-            Err(error) => Some(error.into()),
+        self.loss = if until <= Instant::now() {
+            Some(ApprovalDenial::TimedOut)
+        } else {
+            let submitted = self.submit().await;
+            drop(permit);
+            match submitted {
+                Ok(()) => self.take_decision(until).await.err(),
+                Err(error) => Some(error.into()),
+            }
         };
         (self.seat.clone(), self.verified().map(ApproverVote::from))
     }
 
     async fn submit(&mut self) -> Result<()> {
         self.submit_until = self.submit_until.min(Instant::now() + SUBMIT_TIMEOUT);
+        self.is_sent = true;
         self.pending().submit().await?;
         self.is_submitted = true;
         Ok(())
@@ -102,7 +112,7 @@ impl SetPart {
     /// Takes the request back, if it is not decided. A decision that came before is taken over. An
     /// error means that there may be one that is not known here.
     pub(super) async fn close(&mut self, reason: &str) -> Result<(), ApprovalDenial> {
-        if self.decision.is_some() {
+        if self.decision.is_some() || !self.is_sent {
             return Ok(());
         }
         let deadline = Instant::now() + SETTLE_TIMEOUT;
