@@ -54,8 +54,8 @@ pub struct RunArgs {
     approver: Option<String>,
     #[command(flatten)]
     rule: RuleOptions,
-    /// Save a receipt of the decisions of several people to a file for `verify`.
-    #[arg(long, value_name = "FILE", requires = "approvals")]
+    /// Save a receipt of the decisions under a rule to a file for `verify`.
+    #[arg(long, value_name = "FILE", requires = "RuleOptions")]
     save: Option<PathBuf>,
     /// Ask even if a grant allows the command.
     #[arg(long)]
@@ -121,7 +121,8 @@ async fn approved(
     let subject = GrantSubject::of(&request.payload, &request.repository);
     let subject = subject.context("the command cannot be described")?;
     if args.rule.is_given() && args.guard.is_some() {
-        let problem = "a guard asks for one approval; --approvals is not possible through it";
+        let problem =
+            "a guard asks for one approval; a rule for this call is not possible through it";
         return Ok(Err(denied(screen, json, "error", problem)));
     }
     if let Some(guard) = &args.guard {
