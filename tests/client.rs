@@ -12,6 +12,7 @@ mod hostile;
 mod introductions;
 mod join;
 mod learned;
+pub mod operators;
 mod orders;
 mod outcomes;
 mod pairing;

@@ -12,6 +12,7 @@ mod guard;
 pub mod install;
 mod mcp;
 mod newcomer;
+mod operators;
 mod page;
 mod policy;
 mod rules;

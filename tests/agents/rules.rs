@@ -251,3 +251,12 @@ fn a_judged_call_says_which_rule_it_is_under() {
     );
     assert!(parts.iter().all(|part| part.entry.is_none()));
 }
+
+#[test]
+fn the_example_in_the_guide_is_a_policy() {
+    let guide = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/teams.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let (_, example) = guide.split_once("```toml\n").unwrap();
+    let policy = parse(example.split_once("```").unwrap().0);
+    assert_eq!(of_command(&policy, "terraform apply"), 1);
+}

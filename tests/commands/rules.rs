@@ -57,6 +57,9 @@ async fn a_rule_of_the_policy_holds_for_run_and_options_add_to_it() {
     // Other commands are as before, and a policy that makes no sense denies.
     let other = ["run", "--approver", "alice", "--", "true"];
     decided(&world, &other, &both[..1]).await.expect(0);
+    policy(&world, "[[rule]]\nseparate = true\n");
+    let refused = decided(&world, &other, &[]).await.expect(77).err;
+    assert!(refused.contains("again with --operator"), "{refused}");
     policy(&world, "[[rule]]\nfrom = [\"team:x\"]\n");
     let refused = decided(&world, &other, &[]).await.expect(77).err;
     assert!(refused.contains("teams are not supported"), "{refused}");

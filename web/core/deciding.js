@@ -25,7 +25,9 @@ async function signChoice(session, item, choice) {
 	if (content.opened && enforcer !== null) {
 		const { approverId } = session.identity;
 		const { enforcerId } = enforcer;
-		checkRule(content.artifact.rule, { approverId, enforcerId }, choice);
+		const operators = session.enforcers.get(enforcerId)?.operators;
+		const about = { approverId, enforcerId, operators };
+		checkRule(content.artifact.rule, about, choice);
 		if (choice.grant !== undefined) {
 			const { checkGrant } = await loaded(import("./grants.js"));
 			checkGrant(choice.grant, content.artifact);

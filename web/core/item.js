@@ -176,6 +176,7 @@ export async function readItem(session, envelope) {
 				? ruleProblem(content.artifact.rule, {
 						approverId: session.identity.approverId,
 						enforcerId,
+						operators: record?.operators,
 					})
 				: null,
 		};

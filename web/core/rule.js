@@ -139,12 +139,13 @@ function peopleOf({ from, escalate }) {
 }
 
 /**
- * Why an approval by this person would not count, as far as the rule says. Null: it would.
+ * Why an approval by this person would not count, as far as the rule says. Null: it would. Where the
+ * rule excludes anybody, the operators that this device knows are excluded too.
  * @param {ReadRule} rule
- * @param {{ approverId: string, enforcerId: string }} about
+ * @param {{ approverId: string, enforcerId: string, operators?: string[] }} about
  * @returns {Problem | null}
  */
-export function ruleProblem(rule, { approverId, enforcerId }) {
+export function ruleProblem(rule, { approverId, enforcerId, operators = [] }) {
 	if (rule === null) return null;
 	if (rule === "unknown") return Problem.of("version", { what: WHAT });
 	const { seat, asks, notBy } = rule;
@@ -153,13 +154,16 @@ export function ruleProblem(rule, { approverId, enforcerId }) {
 		return Problem.of("otherSeat", { seat });
 	if (!asks.some((ask) => peopleOf(ask).includes(approverId)))
 		return Problem.of("notInRule", {});
-	return notBy.includes(approverId) ? Problem.of("excludedByRule", {}) : null;
+	const excluded = notBy.length > 0 ? [...notBy, ...operators] : [];
+	return excluded.includes(approverId)
+		? Problem.of("excludedByRule", {})
+		: null;
 }
 
 /**
  * Refuses an approval that would not count. A rejection always counts, also without a comment.
  * @param {ReadRule} rule
- * @param {{ approverId: string, enforcerId: string }} about
+ * @param {{ approverId: string, enforcerId: string, operators?: string[] }} about
  * @param {Choice} choice
  */
 export function checkRule(rule, about, { verdict, scope = "once", reason }) {

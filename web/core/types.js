@@ -233,8 +233,9 @@
  * @property {string} enforcerId
  * @property {string | null} label as its machine says, under the link's fingerprint
  * @property {OfferStanding} standing
- * @property {(replaces: boolean) => Promise<Agent>} accept pairs with it; `replaces`: a person has
- *   agreed to replace another key
+ * @property {(replaces: boolean, operators: string[] | null) => Promise<Agent>} accept pairs with it;
+ *   `replaces`: a person has agreed to replace another key; `operators`: who works with it, null if
+ *   the person did not say
  */
 
 /**
@@ -463,6 +464,7 @@
  * @property {{}} excludedByRule its rule does not count an approval by this person
  * @property {{ seat: string }} otherSeat it asks … to decide, and nobody else
  * @property {{}} notInRule its rule asks other people
+ * @property {{}} operators the ids of people who work with an agent make no sense
  * @property {{}} commentMissing its rule wants a comment, and this one is blank
  * @property {{}} ruleOnce its rule lets an approval count for this request only
  * @property {{}} alreadyDecided somebody has decided this already, perhaps on another device

@@ -258,6 +258,9 @@ test("an approval counts by those who are asked, and by nobody else", () => {
 	assert.equal(codeOf(seated("bob")), "otherSeat");
 	assert.equal(codeOf(seated("alice", { notBy: ["alice"] })), "excludedByRule");
 	assert.equal(codeOf({ ...SINGLE, notBy: ["alice"] }), "excludedByRule");
+	const own = { operators: ["alice"] };
+	assert.equal(codeOf({ ...SINGLE, notBy: ["erin"] }, own), "excludedByRule");
+	assert.equal(codeOf(SINGLE, own), null);
 	assert.equal(codeOf(SINGLE, { approverId: "carol" }), "notInRule");
 	const { values } = ruleProblem(read(seated("bob")), ALICE);
 	assert.deepEqual(values, { seat: "bob" });

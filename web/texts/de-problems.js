@@ -180,6 +180,8 @@ export const problemTexts = {
 		`Um die Entscheidung wird ${shown(v.seat)} gebeten, nicht du. Du kannst sie ablehnen.`,
 	notInRule: () =>
 		"Nach ihrer Regel werden andere gefragt, nicht du. Du kannst sie ablehnen.",
+	operators: () =>
+		"Gib die IDs von höchstens 16 Genehmigenden an, mit Kommas dazwischen.",
 	commentMissing: () =>
 		"Schreibe zuerst einen Kommentar. Die Regel verlangt einen.",
 	ruleOnce: () =>

@@ -184,6 +184,8 @@ export const problemTexts = {
 		`La decisión se le pide a ${shown(v.seat)}, no a ti. Puedes rechazarla.`,
 	notInRule: () =>
 		"Según su regla, se pregunta a otras personas, no a ti. Puedes rechazarla.",
+	operators: () =>
+		"Indica los ID de 16 aprobadores como máximo, separados por comas.",
 	commentMissing: () => "Escribe antes un comentario. La regla lo exige.",
 	ruleOnce: () =>
 		"Según la regla, solo puedes aprobar esta solicitud, no otras parecidas más adelante.",

@@ -169,6 +169,8 @@ export const problemTexts = {
 	otherSeat: (v) =>
 		`It asks ${shown(v.seat)} for a decision, not you. You can reject it.`,
 	notInRule: () => "Its rule asks other people, not you. You can reject it.",
+	operators: () =>
+		"Give the ids of at most 16 approvers, with commas between them.",
 	commentMissing: () => "Write a comment first. The rule requires one.",
 	ruleOnce: () =>
 		"The rule lets you approve only this request, not later ones like it.",

@@ -27,7 +27,7 @@
 //! let bundle = DeviceBundle::of(&phone, DeviceName::parse("phone")?)?;
 //! let authentic = AuthenticOffer::check(offer.clone(), &fingerprint)?;
 //! let (answer, _enforcer) =
-//!     answer_by_link(&authentic, &secret, &nonce, &alice, &bundle, &mut random)?;
+//!     answer_by_link(&authentic, &secret, &nonce, &alice, &bundle, None, &mut random)?;
 //!
 //! let received = receive_answer(&offer, &secret, &nonce, &alice, answer)?;
 //! assert!(matches!(received, ReceivedAnswer::Proven(device) if *device.bundle() == bundle));
@@ -75,6 +75,7 @@ mod introduction;
 mod invitation;
 mod keys;
 mod link;
+mod operators;
 mod outcome;
 mod pairing;
 mod prompt;
@@ -113,6 +114,7 @@ pub use invitation::{DeviceAnswer, DeviceInvitation, DeviceLink, SignedInvitatio
 pub use invitation::{INVITATION, SIGNED_INVITATION};
 pub use keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 pub use link::{Fingerprint, PairingLink, PairingSecret};
+pub use operators::{MAX_OPERATORS, OperatorList};
 pub use outcome::{
     DenialCause, OutcomeEffect, OutcomeKey, OutcomeStatement, OutcomeSubject, decision_digest,
     verify_outcome,

@@ -303,11 +303,13 @@ impl ArtifactRule {
     }
 
     /// Whether a device of `approver` may approve, with this comment. `enforcer` is the one whose
-    /// key opened the artifact. The comment is checked last.
+    /// key opened the artifact, and `operators` are the people who work with it as far as the device
+    /// knows: they are excluded wherever the rule excludes anybody. The comment is checked last.
     pub fn check_approval(
         &self,
         enforcer: &EnforcerId,
         approver: &ApproverId,
+        operators: &[ApproverId],
         comment: Option<&str>,
     ) -> Result<(), RuleRefusal> {
         let rule = self.of(enforcer)?;
@@ -317,7 +319,9 @@ impl ArtifactRule {
         if !rule.terms.people().contains(approver) {
             return Err(RuleRefusal::NotAsked);
         }
-        if rule.terms.not_by.contains(approver) {
+        let not_by = &rule.terms.not_by;
+        let is_operator = !not_by.is_empty() && operators.contains(approver);
+        if is_operator || not_by.contains(approver) {
             return Err(RuleRefusal::NotBy);
         }
         self.check_content(enforcer, comment)

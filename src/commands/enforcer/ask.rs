@@ -60,7 +60,7 @@ pub struct AskArgs {
     save: Option<PathBuf>,
     /// Decide here what agents of this machine wait for, with the key of your own device: the same
     /// as `waiting --decide`.
-    #[arg(long, conflicts_with_all = ["kind", "approver", "approvals", "actions", "save", "file"])]
+    #[arg(long, conflicts_with_all = ["kind", "approver", "RuleOptions", "actions", "save", "file"])]
     local: bool,
     /// A text, or a JSON object that is shown as it is; standard input by default.
     file: Option<PathBuf>,

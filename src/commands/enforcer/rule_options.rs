@@ -1,5 +1,5 @@
-//! Options of `run` and `ask` that demand the approval of several people, and the rules of the
-//! policy about a request. Each adds to the others.
+//! Options of `run` and `ask` that demand the approval of several people, or of somebody else, and
+//! the rules of the policy about a request. Each adds to the others.
 
 use clap::Args;
 use countersign::agent::{OwnPolicy, demands_here, own_policy};
@@ -28,14 +28,27 @@ pub struct RuleOptions {
         add = complete::approvers()
     )]
     from: Vec<String>,
+    /// Do not ask the people who work with this agent, and do not count them. At pairing an
+    /// approver said who they are: `countersign pair LINK --operator ID`.
+    #[arg(long, conflicts_with = "approver")]
+    separate: bool,
+    /// The approver who has started this call, for instance in CI; may be repeated. Neither they nor
+    /// the people who work with this agent count.
+    #[arg(long, value_name = "ID", conflicts_with = "approver")]
+    started_by: Vec<String>,
 }
 
 impl RuleOptions {
     /// The rule, if the options demand one.
     pub fn demand(&self) -> Option<RuleDemand> {
-        let from = self.from.iter().map(|id| id.trim().to_owned());
-        self.approvals
-            .map(|approvals| RuleDemand::new(approvals, from))
+        let is_given = self.approvals.is_some() || self.separate || !self.started_by.is_empty();
+        let ids = |ids: &[String]| ids.iter().map(|id| id.trim().to_owned()).collect();
+        let from: Vec<String> = ids(&self.from);
+        is_given.then(|| RuleDemand {
+            not_by: ids(&self.started_by).into_iter().collect(),
+            separate: self.separate,
+            ..RuleDemand::new(self.approvals.unwrap_or(1), from)
+        })
     }
 }
 

@@ -56,8 +56,8 @@ pub struct RunArgs {
     approver: Option<String>,
     #[command(flatten)]
     rule: RuleOptions,
-    /// Save a receipt of the decisions of several people to a file for `verify`.
-    #[arg(long, value_name = "FILE", requires = "approvals")]
+    /// Save a receipt of the decisions under a rule to a file for `verify`.
+    #[arg(long, value_name = "FILE", requires = "RuleOptions")]
     save: Option<PathBuf>,
     /// Ask even if a grant allows the command.
     #[arg(long)]

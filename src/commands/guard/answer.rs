@@ -77,29 +77,26 @@ pub async fn answer(
     };
     let may_keep = call.may_keep;
     let (enforcer, deadline) = (&mut enforcer, until + JUDGE_TIMEOUT);
-    let mut reply = match terms {
-        Some(terms) => {
-            let prepared = tokio::select! {
-                prepared = enforcer.prepare_set(request, terms) => prepared,
-                () = stop.cancelled() => return interrupted(),
-            };
-            match prepared {
-                Ok(pending) => decide_set(pending, deadline, stop, asked, still_holds).await,
-                Err(denial) => AskReply::of_denial(None, &denial),
-            }
+    let mut reply = if let Some(terms) = terms {
+        let prepared = tokio::select! {
+            prepared = enforcer.prepare_set(request, terms) => prepared,
+            () = stop.cancelled() => return interrupted(),
+        };
+        match prepared {
+            Ok(pending) => decide_set(pending, deadline, stop, asked, still_holds).await,
+            Err(denial) => AskReply::of_denial(None, &denial),
         }
-        None => {
-            let deciding = decide(
-                enforcer,
-                request,
-                may_keep,
-                deadline,
-                stop,
-                asked,
-                still_holds,
-            );
-            deciding.await
-        }
+    } else {
+        let deciding = decide(
+            enforcer,
+            request,
+            may_keep,
+            deadline,
+            stop,
+            asked,
+            still_holds,
+        );
+        deciding.await
     };
     let Some(waiting) = waiting else {
         return reply;

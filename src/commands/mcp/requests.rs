@@ -195,16 +195,17 @@ impl OpenRequests {
         self.tasks.spawn(async move {
             let guard = task.requests.guard.clone();
             let answer = match demands(&mut wanted, rule, &file, guard.as_ref()).await {
-                Ok(rules) => match enforcer.filter(|_| rules.is_empty()) {
-                    Some(enforcer) => task.ask(enforcer, wanted, notice).await,
-                    None => {
+                Ok(rules) => {
+                    if let Some(enforcer) = enforcer.filter(|_| rules.is_empty()) {
+                        task.ask(enforcer, wanted, notice).await
+                    } else {
                         let call = AskCall {
                             rules,
                             ..AskCall::new(wanted)
                         };
                         task.ask_call(guard.as_ref(), &file, call, notice).await
                     }
-                },
+                }
                 Err(problem) => answers::failed(&problem),
             };
             task.states.send_replace(RequestState::Ended(answer));

@@ -120,7 +120,10 @@ impl Approver {
             return Ok(());
         };
         let (enforcer, reason) = (opened.enforcer().id(), choice.hints.reason.as_deref());
-        let checked = rule.check_approval(enforcer, &self.id, reason);
+        let record = self.enforcer(enforcer.as_str());
+        let operators = record.map(|record| record.operators()).transpose()?;
+        let operators = operators.unwrap_or_default();
+        let checked = rule.check_approval(enforcer, &self.id, &operators, reason);
         checked.map_err(|refusal| match refusal {
             RuleRefusal::MissingComment => {
                 ClientError::Choice("this approval needs a comment; say why with --reason")

@@ -73,8 +73,8 @@ impl Enforcer {
             }
         }
         if !fresh.is_empty() {
-            self.update(|records| {
-                for record in records {
+            self.update(|profile| {
+                for record in &mut profile.approvers {
                     if let Some(newer) = fresh.iter().find(|newer| newer.id == record.id) {
                         record.merge(newer);
                     }

@@ -22,6 +22,9 @@ pub struct RuleDemand {
     pub comment: CommentDuty,
     /// Whether people who work with the agent neither count nor are asked.
     pub separate: bool,
+    /// Ids of approvers who neither count nor are asked, and neither are those of `separate`.
+    #[serde(default)]
+    pub not_by: BTreeSet<String>,
     pub escalate: Vec<EscalationDemand>,
 }
 
@@ -42,6 +45,7 @@ impl RuleDemand {
             rejections: 1,
             comment: CommentDuty::None,
             separate: false,
+            not_by: BTreeSet::new(),
             escalate: Vec::new(),
         }
     }
@@ -63,14 +67,21 @@ impl Enforcer {
     }
 
     fn terms(&self, demand: &RuleDemand) -> Result<RuleTerms> {
-        if demand.separate {
-            return Err(ClientError::Choice(
-                "a rule excludes the people who work with this agent, and nobody has said who they are; pair again with --operator",
-            ));
+        let mut not_by = people(&demand.not_by)?;
+        let operators = self.operators();
+        if demand.separate && operators.is_none() {
+            let problem = "nobody has said who works with this agent; pair again with --operator";
+            return Err(ClientError::Choice(problem));
         }
-        let everyone = || self.approvers.iter().map(|record| record.id.clone());
+        // With anybody excluded, devices refuse an approval by an operator that they know.
+        if demand.separate || !not_by.is_empty() {
+            not_by.extend(operators.unwrap_or_default().iter().cloned());
+        }
         let from = match &demand.from {
-            from if from.is_empty() => people(&everyone().collect())?,
+            from if from.is_empty() => {
+                let everyone = self.approvers.iter().map(|record| record.id.clone());
+                &people(&everyone.collect())? - &not_by
+            }
             from => people(from)?,
         };
         let steps = demand.escalate.iter().map(|step| {
@@ -87,7 +98,7 @@ impl Enforcer {
             }],
             rejections: demand.rejections,
             comment: demand.comment,
-            not_by: BTreeSet::new(),
+            not_by,
         })
     }
 }

@@ -47,7 +47,8 @@ fn a_rule_is_read_strictly_and_the_vectors_are_what_the_code_computes() {
             EnforcerId::parse(case.enforcer).unwrap(),
             person(case.approver),
         );
-        let result = rule.check_approval(&enforcer, &approver, case.comment);
+        let operators: Vec<_> = case.operators.iter().map(|id| person(id)).collect();
+        let result = rule.check_approval(&enforcer, &approver, &operators, case.comment);
         assert_eq!(
             result.err(),
             case.refusal,
@@ -57,7 +58,7 @@ fn a_rule_is_read_strictly_and_the_vectors_are_what_the_code_computes() {
         );
         json!({
             "rule": case.rule, "enforcerId": case.enforcer, "approverId": case.approver,
-            "comment": case.comment, "refusal": case.refusal.map(RuleRefusal::as_str),
+            "operators": case.operators, "comment": case.comment, "refusal": case.refusal.map(RuleRefusal::as_str),
         })
     });
     let joins = joins().into_iter().map(|[one, other]| {
@@ -69,7 +70,8 @@ fn a_rule_is_read_strictly_and_the_vectors_are_what_the_code_computes() {
     let part = scene.artifact_of("carol");
     let vectors = json!({
         "about": "The rule of an artifact (docs/encryption.md, Rules). accepted, unknown and refused: the \
-            extension countersign.rule. approvals: whether a device may approve, or why not. joins: two \
+            extension countersign.rule. approvals: whether a device that knows these operators of the enforcer \
+            may approve, or why not. joins: two \
             rules at once. part: an artifact, and that of another part of its set. counts: votes in their \
             order, and the state after the last.",
         "accepted": accepted.collect::<Value>(),

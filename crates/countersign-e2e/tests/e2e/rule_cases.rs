@@ -178,6 +178,8 @@ pub struct ApprovalCase {
     pub rule: Value,
     pub enforcer: &'static str,
     pub approver: &'static str,
+    /// As far as the device knows.
+    pub operators: &'static [&'static str],
     pub comment: Option<&'static str>,
     pub refusal: Option<RuleRefusal>,
 }
@@ -190,6 +192,11 @@ pub fn approvals() -> Vec<ApprovalCase> {
         ..two_of_three()
     };
     let excluded = rule_json(&rule(excluded, Some("bob")));
+    let open = RuleTerms {
+        not_by: people([]),
+        ..two_of_three()
+    };
+    let open = rule_json(&rule(open, Some("bob")));
     let silent = |duty| RuleTerms {
         comment: duty,
         ..two_of_three()
@@ -199,6 +206,7 @@ pub fn approvals() -> Vec<ApprovalCase> {
         rule: rule.clone(),
         enforcer: "build-bot",
         approver,
+        operators: &[],
         comment,
         refusal,
     };
@@ -231,6 +239,19 @@ pub fn approvals() -> Vec<ApprovalCase> {
         case(&shared, "carol", fine, None),
         case(&shared, "dave", fine, Some(RuleRefusal::NotAsked)),
         case(&excluded, "bob", fine, Some(RuleRefusal::NotBy)),
+        ApprovalCase {
+            operators: &["carol", "bob"],
+            ..case(&seated, "bob", None, Some(RuleRefusal::NotBy))
+        },
+        ApprovalCase {
+            operators: &["carol"],
+            ..case(&seated, "bob", fine, None)
+        },
+        // A rule that excludes nobody lets operators approve for their own agent.
+        ApprovalCase {
+            operators: &["bob"],
+            ..case(&open, "bob", fine, None)
+        },
         case(
             &json!({ "v": 2 }),
             "bob",
