@@ -9,4 +9,5 @@ mod paths;
 mod policy;
 mod project;
 mod recorded;
+mod rules;
 mod words;

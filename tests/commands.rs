@@ -12,8 +12,12 @@ mod guard;
 pub mod install;
 mod mcp;
 mod newcomer;
+mod operators;
 mod page;
 mod policy;
+mod rules;
+mod sets;
+mod sets_receipts;
 mod waiting;
 
 use crate::support::Client;

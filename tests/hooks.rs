@@ -7,4 +7,5 @@ mod links;
 mod policy;
 mod process;
 mod questions;
+mod rules;
 mod sessions;

@@ -14,6 +14,6 @@ mod lists;
 pub mod meddler;
 mod pairing;
 mod requests;
-mod scene;
+pub mod scene;
 pub use scene::device_of;
 mod second;

@@ -163,6 +163,10 @@ export const texts = {
 		aborted:
 			"Not paired. If the digits didn’t match, someone may be interfering: don’t pair through this gateway again until you know why.",
 		notNow: "Not now",
+		operators: "Who works with this agent? (optional)",
+		operatorsHint:
+			"Approver IDs, with commas between them. Where a request wants somebody else’s approval, these people can’t approve it.",
+		nobody: "Nobody works with it. It runs by itself.",
 	},
 	camera: {
 		start: "Scan a QR code",

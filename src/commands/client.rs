@@ -3,7 +3,6 @@
 
 use anyhow::Context as _;
 use clap::Subcommand;
-use countersign::client::approver::KnownKey;
 use countersign::client::visible;
 
 use super::approver::{self, ApproverCommand};
@@ -95,7 +94,8 @@ const PAIR_EXAMPLES: &str = "\
 Examples:
   countersign pair                    on the agent's machine: print a link and wait
   countersign pair 'https://…'        in the approver's terminal: open that link
-  countersign pair K7QM-2X9P          or type its short code, and compare the digits";
+  countersign pair K7QM-2X9P          or type its short code, and compare the digits
+  countersign pair 'https://…' --operator dave    and say that dave works with this agent";
 
 pub async fn run(command: ClientCommand) -> anyhow::Result<ExitAction> {
     forbid_core_files()?;
@@ -105,14 +105,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<ExitAction> {
         ClientCommand::Hook(args) => Ok(hook::run(args).await),
         ClientCommand::Guard(args) => guard::run(args).await,
         ClientCommand::Pair(args) => match &args.answer {
-            Some(answer) => {
-                let known = if args.replace {
-                    KnownKey::Replace
-                } else {
-                    KnownKey::Keep
-                };
-                approver::pair(&args.options, answer, known).await
-            }
+            Some(answer) => approver::pair(&args.options, answer, args.choice()?).await,
             None => enforcer::pair(args).await,
         },
         ClientCommand::Pairings { options } => pairings(&options),

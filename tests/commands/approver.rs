@@ -62,7 +62,7 @@ pub fn prepared(world: &ClientScene, profile: &str, arguments: &[&str]) -> Comma
     command
 }
 
-fn run(world: &ClientScene, profile: &str, arguments: &[&str]) -> Ran {
+pub fn run(world: &ClientScene, profile: &str, arguments: &[&str]) -> Ran {
     prepared(world, profile, arguments).output().unwrap().into()
 }
 

@@ -23,7 +23,7 @@ struct GuardScene {
     guard: Process,
 }
 
-fn own_name() -> String {
+pub fn own_name() -> String {
     let user = nix::unistd::User::from_uid(nix::unistd::Uid::current()).unwrap();
     user.unwrap().name
 }
@@ -109,11 +109,24 @@ impl GuardScene {
     }
 }
 
-fn socket(world: &ClientScene) -> PathBuf {
+pub fn socket(world: &ClientScene) -> PathBuf {
     world.directory.path().join("socket")
 }
 
-fn start_guard(world: &ClientScene, user: &str) -> Process {
+async fn connected(world: &ClientScene) -> tokio::net::UnixStream {
+    let stream = tokio::net::UnixStream::connect(socket(world)).await;
+    stream.unwrap()
+}
+
+fn ask_line(members: &Value) -> String {
+    let call = json!({ "ask": {
+        "artifactType": "command.review", "repository": "r", "payload": { "kind": "command", "command": "ls" },
+        "members": members, "mayBeGranted": false, "mayKeep": false, "timeoutMs": 600_000, "submitTimeoutMs": 60_000,
+    } });
+    format!("{call}\n")
+}
+
+pub fn start_guard(world: &ClientScene, user: &str) -> Process {
     let guard = Process::start(
         countersign()
             .env("XDG_CONFIG_HOME", world.directory.path())
@@ -289,9 +302,7 @@ async fn whoever_may_not_ask_is_not_heard() {
         "root"
     };
     let _guard = start_guard(&world, other);
-    let mut stream = tokio::net::UnixStream::connect(socket(&world))
-        .await
-        .unwrap();
+    let mut stream = connected(&world).await;
     let _refused = stream.write_all(b"\"policy\"\n").await;
     let mut answer = String::new();
     let _reset = stream.read_to_string(&mut answer).await;
@@ -302,9 +313,7 @@ async fn whoever_may_not_ask_is_not_heard() {
 async fn nonsense_is_answered_as_such_and_doctor_proves_a_guard() {
     let scene = GuardScene::start().await;
     for nonsense in ["nonsense\n", "{}\n", "\"become\"\n", "{\"ask\":{}}\n"] {
-        let mut stream = tokio::net::UnixStream::connect(socket(&scene.world))
-            .await
-            .unwrap();
+        let mut stream = connected(&scene.world).await;
         stream.write_all(nonsense.as_bytes()).await.unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await.unwrap();
@@ -359,17 +368,9 @@ async fn an_address_names_the_guard_of_the_user_who_asks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_line_that_comes_unasked_ends_the_question() {
     let scene = GuardScene::start().await;
-    let mut stream = tokio::net::UnixStream::connect(socket(&scene.world))
-        .await
-        .unwrap();
-    let call = json!({ "ask": {
-        "artifactType": "command.review", "repository": "r", "payload": { "kind": "command", "command": "ls" },
-        "members": {}, "mayBeGranted": false, "mayKeep": false, "timeoutMs": 600_000, "submitTimeoutMs": 60_000,
-    } });
-    stream
-        .write_all(format!("{call}\n").as_bytes())
-        .await
-        .unwrap();
+    let mut stream = connected(&scene.world).await;
+    let line = ask_line(&json!({}));
+    stream.write_all(line.as_bytes()).await.unwrap();
     scene.item().await;
     stream.write_all(b"{\"change\":null}\n").await.unwrap();
     let mut answer = String::new();
@@ -377,5 +378,23 @@ async fn a_line_that_comes_unasked_ends_the_question() {
     let answered = tokio::time::timeout(PATIENCE, answered).await;
     answered.expect("an answer in time").unwrap();
     assert!(answer.contains("the request was withdrawn"), "{answer}");
+    assert!(scene.alice.find("").await.unwrap().is_empty());
+}
+
+/// People would sign that others are asked too, and one approval would suffice.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_agent_cannot_write_a_rule_into_its_request() {
+    let scene = GuardScene::start().await;
+    let mut stream = connected(&scene.world).await;
+    let rule = json!({
+        "v": 1, "enforcerId": "bot", "set": "AAAAAAAAAAAAAAAAAAAAAA", "seat": "alice",
+        "asks": [{ "approvals": 2, "from": ["alice", "bob"] }], "rejections": 1, "comment": "none",
+    });
+    let line = ask_line(&json!({ "extensions": { "countersign.rule": rule } }));
+    stream.write_all(line.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    let answered = tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer));
+    answered.await.expect("an answer in time").unwrap();
+    assert!(answer.contains("\"cause\":\"refused\""), "{answer}");
     assert!(scene.alice.find("").await.unwrap().is_empty());
 }

@@ -1,6 +1,6 @@
 //! `countersign mcp` as an agent runs it: a process, spoken to over pipes in plain JSON.
 
-mod agent;
+pub mod agent;
 mod arguments;
 mod asking;
 mod ending;

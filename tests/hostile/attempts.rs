@@ -3,12 +3,11 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use countersign::client::approver::KnownKey;
 use countersign::e2e::{PairingLink, ReceivedAnswer};
 use serde_json::Value;
 
 use super::meddler::{Content, Lie, Reply, Route};
-use super::pairing::{PROOF, assert_unpaired, attempt, initiate, status};
+use super::pairing::{PROOF, assert_unpaired, attempt, initiate, replacing, status};
 use super::scene::HostileScene;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -40,10 +39,7 @@ async fn what_belongs_to_another_attempt_completes_none() {
         let begun = enforcer.begin_pairing(None, None).await.unwrap();
         let link = PairingLink::parse(&begun.link("https://page.example.org")).unwrap();
         // With the nonce of another attempt the device completes that one, or is refused.
-        let _refused = scene
-            .alice
-            .pair_by_link_with(&link, KnownKey::Replace)
-            .await;
+        let _refused = scene.alice.pair_by_link_with(&link, replacing()).await;
         let refused = enforcer.wait_for_answer(begun).await.err().expect(what);
         let expected = refused.to_string();
         let named = expected.contains(PROOF) || expected.contains("has been revoked");
@@ -61,7 +57,7 @@ async fn what_belongs_to_another_attempt_completes_none() {
     let link = PairingLink::parse(&begun.link("https://page.example.org")).unwrap();
     let refused = scene
         .alice
-        .pair_by_link_with(&link, KnownKey::Replace)
+        .pair_by_link_with(&link, replacing())
         .await
         .unwrap_err()
         .to_string();

@@ -4,14 +4,13 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
-use countersign::client::approver::KnownKey;
 use countersign::client::random;
 use countersign::e2e::{EnforcerBundle, EnforcerKeys, ReceivedAnswer};
 use countersign::protocol::id::{EnforcerId, TextId as _};
 use countersign::protocol::pairing::PairingCode;
 use serde_json::json;
 
-use super::pairing::answered_by;
+use super::pairing::{answered_by, replacing};
 use super::scene::HostileScene;
 use crate::client::tamper::Tamper;
 use crate::commands::approver::prepared;
@@ -47,7 +46,7 @@ async fn digits_differ_if_the_gateway_replaces_both_bundles_and_no_pins_nothing(
     scene.lie(answered_by(Device::new("mallory"), |_| {}));
     let begun = enforcer.begin_pairing(None, None).await.unwrap();
     let comparing = alice
-        .pair_by_code_with(begun.code(), KnownKey::Replace)
+        .pair_by_code_with(begun.code(), replacing())
         .await
         .unwrap();
     let completed = enforcer.wait_for_answer(begun).await.unwrap().unwrap();

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use countersign::client::approver::KnownKey;
+use countersign::client::approver::{KnownKey, PairingChoice};
 use countersign::client::enforcer::{Enforcer, PairingCompletion};
 use countersign::client::{ClientError, random};
 use countersign::e2e::{EnforcerBundle, PairingLink, ReceivedAnswer, answer_by_code};
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::meddler::{Lie, Route};
 use super::scene::HostileScene;
+use crate::client::operators::operators;
 use crate::support::devices::Device;
 
 pub const PROOF: &str = "the approver's proof is wrong; someone may be interfering";
@@ -34,8 +35,15 @@ pub fn answer_of(device: &Device, offer: &str, nonce: &str, approver: &str) -> S
     let offer = EnforcerBundle::parse(offer).unwrap();
     let (nonce, approver) = (Nonce::parse(nonce).unwrap(), ApproverId::parse(approver));
     let bundle = &device.bundle;
-    let (answer, _) =
-        answer_by_code(&offer, &nonce, &approver.unwrap(), bundle, &mut random).unwrap();
+    let (answer, _) = answer_by_code(
+        &offer,
+        &nonce,
+        &approver.unwrap(),
+        bundle,
+        None,
+        &mut random,
+    )
+    .unwrap();
     answer.to_text().unwrap()
 }
 
@@ -69,10 +77,26 @@ pub fn answered_by(device: Device, change: impl Fn(&mut Value) + Send + Sync + '
         })
 }
 
+/// Alice's word: a new key of a known enforcer is right.
+pub fn replacing() -> PairingChoice {
+    PairingChoice {
+        known: KnownKey::Replace,
+        ..PairingChoice::default()
+    }
+}
+
 /// An enforcer that is paired with nobody, pairs with alice by the link.
 pub async fn attempt(
     scene: &mut HostileScene,
     lie: Lie,
+) -> (Enforcer, Result<Option<PairingCompletion>, ClientError>) {
+    attempt_with(scene, lie, replacing()).await
+}
+
+async fn attempt_with(
+    scene: &mut HostileScene,
+    lie: Lie,
+    choice: PairingChoice,
 ) -> (Enforcer, Result<Option<PairingCompletion>, ClientError>) {
     let urls = vec![scene.meddler.url.clone()];
     let enforcer = scene.world.enforcer_at("novice", urls).await;
@@ -82,8 +106,7 @@ pub async fn attempt(
         Err(error) => return (enforcer, Err(error)),
     };
     let link = PairingLink::parse(&begun.link("https://page.example.org")).unwrap();
-    let known = KnownKey::Replace;
-    let paired = scene.alice.pair_by_link_with(&link, known).await;
+    let paired = scene.alice.pair_by_link_with(&link, choice).await;
     paired.unwrap();
     let answer = enforcer.wait_for_answer(begun).await;
     (enforcer, answer)
@@ -259,5 +282,32 @@ async fn an_answer_without_a_proof_proves_nothing() {
         assert!(matches!(received, ReceivedAnswer::ToCompare(_)), "{what}");
         enforcer.abort(pairing).await.unwrap();
         assert_unpaired(&scene, &enforcer, what);
+    }
+}
+
+/// The people who work with the agent are under the proof: the gateway can let nobody approve for
+/// the own agent by taking a name away.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_is_pinned_if_operators_were_changed_dropped_or_invented() {
+    let mut scene = HostileScene::start().await;
+    let named = |ids: Option<&[&str]>| PairingChoice {
+        operators: ids.map(operators),
+        ..replacing()
+    };
+    let dropped = bundle(|it| drop(it.as_object_mut().unwrap().remove("operators").unwrap()));
+    let emptied = bundle(|it| it["operators"] = json!([]));
+    let swapped = bundle(|it| it["operators"] = json!(["erin"]));
+    let invented = bundle(|it| it["operators"] = json!([]));
+    for (what, lie, choice) in [
+        ("dropped", dropped, named(Some(&["dave"]))),
+        ("emptied", emptied, named(Some(&["dave"]))),
+        ("swapped", swapped, named(Some(&["dave"]))),
+        ("invented", invented, named(None)),
+    ] {
+        let (enforcer, answer) = attempt_with(&mut scene, lie, choice).await;
+        let refused = answer.err().expect(what).to_string();
+        assert!(refused.contains(PROOF), "{what}: {refused}");
+        assert_unpaired(&scene, &enforcer, what);
+        assert_eq!(enforcer.operators(), None, "{what}");
     }
 }

@@ -105,7 +105,7 @@ impl Owner {
         let at = Timestamp::parse(at).unwrap();
         let (tenant, approver) = (&self.tenant, &self.approver);
         let about = (&enforcer, Some("build machine"));
-        let introduction = Introduction::new(tenant, approver, about, at, by.keys.id());
+        let introduction = Introduction::new(tenant, approver, about, None, at, by.keys.id());
         introduction.unwrap().sign(&by.keys).unwrap().to_text()
     }
 

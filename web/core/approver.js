@@ -221,21 +221,23 @@ export class Approver {
 		);
 		return {
 			...offer,
-			accept: async (replaces) =>
-				this.paired((await accept(replaces)).enforcerId),
+			accept: async (replaces, operators) =>
+				this.paired((await accept(replaces, operators)).enforcerId),
 		};
 	}
 
 	/**
 	 * Begins a pairing by its typed code. Exactly one of `confirm` and `abort` ends it.
 	 * @param {string} code
+	 * @param {string[] | null} operators
 	 * @returns {Promise<import('./types.js').Comparing>}
 	 */
-	async pairByCode(code) {
+	async pairByCode(code, operators) {
 		const pairing = await loaded(import("./pair.js"));
 		const { confirm, ...comparing } = await pairing.pairByCode(
 			this.session,
 			code,
+			operators,
 		);
 		return {
 			...comparing,

@@ -13,6 +13,7 @@ import {
 import { readDeviceId } from "./keys.js";
 import { isSigningKey } from "./points.js";
 import { Problem } from "./problem.js";
+import { RULE, readRule } from "./rule.js";
 import { open, parseCiphertext } from "./seal.js";
 import { MAX_DEVICES } from "./statements.js";
 
@@ -133,6 +134,7 @@ function readArtifact(node) {
 	reader.optionalObject("metadata");
 	const extensions = reader.optionalObject("extensions");
 	const actions = extensions === undefined ? [] : readActions(extensions);
+	const rule = readRule(extensions);
 	const artifact = {
 		text: node.raw,
 		requestId,
@@ -145,8 +147,9 @@ function readArtifact(node) {
 		baseRevision: reader.optionalString("baseRevision"),
 		devices: readDevices(extensions),
 		outcomeKey: readOutcomeKey(extensions),
+		rule,
 		payload: toObject(reader.object("payload")),
-		rest: readRest(node),
+		rest: readRest(node, rule !== "unknown"),
 		actions: actions ?? [],
 		hasOddActions: actions === null,
 	};
@@ -226,19 +229,21 @@ function toObject(node) {
 /**
  * The members without a place of their own.
  * @param {Node} node
+ * @param {boolean} isRuleKnown
  * @returns {JsonObject}
  */
-function readRest(node) {
+function readRest(node, isRuleKnown) {
 	const { metadata, extensions } = toObject(node);
 	/** @type {JsonObject} */
 	const rest = metadata === undefined ? {} : { metadata };
 	const isSalt = (/** @type {string} */ name, /** @type {unknown} */ value) =>
 		name === SALT && typeof value === "string" && SALT_TEXT.test(value);
-	// The repository has a place of its own, the devices are compared with those that are known,
-	// and the key says nothing to people. Their form was checked.
+	// The repository and the rule have places of their own, the devices are compared with those
+	// that are known, and the key says nothing to people. Their form was checked.
 	const isRead = (/** @type {string} */ name, /** @type {any} */ value) =>
 		name === DEVICES ||
 		name === REPOSITORY ||
+		(name === RULE && isRuleKnown) ||
 		(name === OUTCOME && value.v === 1);
 	const others = Object.entries(extensions ?? {}).filter(
 		([name, value]) => !isRead(name, value) && !isSalt(name, value),

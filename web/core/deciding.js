@@ -4,6 +4,7 @@ import { decideOpened, rejectUnopened } from "./decision.js";
 import { subjectOf } from "./exchange.js";
 import { isRefusedWith, loaded } from "./gateway.js";
 import { Problem } from "./problem.js";
+import { checkRule } from "./rule.js";
 import { RANDOM } from "./seal.js";
 
 /** @typedef {import('./session.js').Session} Session */
@@ -22,6 +23,11 @@ async function signChoice(session, item, choice) {
 	const signing = { keys: session.keys, random: RANDOM, now: Date.now() };
 	const enforcer = session.pinned(item.enforcerId);
 	if (content.opened && enforcer !== null) {
+		const { approverId } = session.identity;
+		const { enforcerId } = enforcer;
+		const operators = session.enforcers.get(enforcerId)?.operators;
+		const about = { approverId, enforcerId, operators };
+		checkRule(content.artifact.rule, about, choice);
 		if (choice.grant !== undefined) {
 			const { checkGrant } = await loaded(import("./grants.js"));
 			checkGrant(choice.grant, content.artifact);

@@ -14,6 +14,7 @@ import {
 	sign,
 	verifies,
 } from "./keys.js";
+import { addOperators, MAX_OPERATORS, readOperators } from "./operators.js";
 import { Problem } from "./problem.js";
 import { readSignature, spellSigned } from "./statements.js";
 
@@ -35,6 +36,7 @@ const MAX_LISTED = 4_096;
  * @property {string} enforcerId
  * @property {string} key in base64url
  * @property {string | null} label
+ * @property {string[] | null} operators
  * @property {string} at when the enforcer was paired, on whichever device that was
  * @property {string} by
  * @property {string} text what the signature covers
@@ -44,14 +46,15 @@ const MAX_LISTED = 4_096;
 /**
  * The canonical text of an introduction. A label that may not be shown is left out.
  * @param {Subject} subject
- * @param {{ enforcerId: string, key: string, label: string | null, pairedAt: string }} enforcer
+ * @param {{ enforcerId: string, key: string, label: string | null, pairedAt: string, operators?: string[] }} enforcer
  * @param {string} by
  */
 export function spellIntroduction(
 	{ tenantId, approverId },
-	{ enforcerId, key, label, pairedAt },
+	{ enforcerId, key, label, pairedAt, operators = [] },
 	by,
 ) {
+	/** @type {import('./types.js').JsonObject} */
 	const members = {
 		v: 1,
 		statement: INTRODUCE,
@@ -62,9 +65,10 @@ export function spellIntroduction(
 		at: pairedAt,
 		by,
 	};
-	return canonical(
-		label !== null && isLabel(label) ? { ...members, label } : members,
-	);
+	if (label !== null && isLabel(label)) members.label = label;
+	if (operators.length > 0)
+		members.operators = operators.slice(0, MAX_OPERATORS);
+	return canonical(members);
 }
 
 /**
@@ -88,6 +92,7 @@ export function parseIntroduction(node) {
 		enforcerId: reader.id("enforcerId"),
 		key: toBase64url(readEncryptionKey(WHAT, reader.string("x25519"))),
 		label,
+		operators: readOperators(reader),
 		at: reader.time("at"),
 		by: readDeviceId(reader.string("by")),
 		text: canonicalNode(inner),
@@ -114,7 +119,8 @@ export async function checkIntroduction(
 }
 
 /**
- * Introductions of enforcers that this device does not know, or knows otherwise.
+ * Introductions of enforcers that this device does not know, or knows otherwise, or whose operators
+ * it does not know.
  * @param {Introduction[]} introductions that were checked
  * @param {{ own: string, known: Map<string, EnforcerRecord>, ended: Map<string, string> }} here
  *   this device's id, what it has pinned, and when pairings were ended on it
@@ -147,11 +153,18 @@ export function judgeIntroductions(introductions, { own, known, ended }) {
 		if (first === undefined) continue;
 		const isAgreed = offers.every(({ key }) => key === first.key);
 		const record = known.get(enforcerId);
+		const before = record?.operators?.length ?? 0;
+		const operators = addOperators(
+			record?.operators,
+			offers.flatMap((offer) => offer.operators ?? []),
+		);
 		refused.delete(enforcerId);
 		if (record !== undefined && (!isAgreed || record.key !== first.key))
 			refused.set(enforcerId, "otherKey");
 		else if (!isAgreed) refused.set(enforcerId, "disagreement");
-		else if (record === undefined) {
+		else if (record !== undefined) {
+			if (operators.length > before) taken.push({ ...record, operators });
+		} else {
 			const pairedAt = offers
 				.map(({ at }) => at)
 				.reduce((one, at) =>
@@ -164,6 +177,7 @@ export function judgeIntroductions(introductions, { own, known, ended }) {
 				pairedAt,
 				routingToken: null,
 				introducedBy: first.by,
+				operators,
 			});
 		}
 	}
@@ -245,16 +259,26 @@ export async function introduceEnforcers(session) {
 		const text = spellIntroduction(session.subject, record, own);
 		if (listed.has(text)) continue;
 		try {
-			const body = spellSigned(text, await sign(session.keys, text), null);
-			await session.client.call({
-				method: "POST",
-				path: introductionsPath(session),
-				body,
-				expect: [200, 201],
+			await publish(session, text).catch((error) => {
+				// An older gateway knows no operators. The key is needed all the same.
+				if (!record.operators?.length || !isRefusedWith(error, "VALIDATION"))
+					throw error;
+				const plain = { ...record, operators: [] };
+				return publish(session, spellIntroduction(session.subject, plain, own));
 			});
 		} catch (error) {
 			// The pairing has ended, perhaps on another device.
 			if (!isRefusedWith(error, "POLICY_DENY")) throw error;
 		}
 	}
+}
+
+/**
+ * @param {Session} session
+ * @param {string} text
+ */
+async function publish(session, text) {
+	const body = spellSigned(text, await sign(session.keys, text), null);
+	const call = { path: introductionsPath(session), body, expect: [200, 201] };
+	await session.client.call({ method: "POST", ...call });
 }

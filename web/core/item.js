@@ -6,6 +6,7 @@ import { openArtifact } from "./artifact.js";
 import { Reader, readTime } from "./canonical.js";
 import { path } from "./gateway.js";
 import { Problem } from "./problem.js";
+import { ruleProblem } from "./rule.js";
 
 /** @typedef {import('./json.js').Node} Node */
 /** @typedef {import('./session.js').Session} Session */
@@ -149,6 +150,7 @@ export async function readItem(session, envelope) {
 		withdrawalReason: null,
 		content: { opened: false, problem: Problem.of("notPaired", {}) },
 		strangers: [],
+		approvalProblem: null,
 	};
 	try {
 		const claims = readClaims(body);
@@ -170,6 +172,13 @@ export async function readItem(session, envelope) {
 			...known,
 			content,
 			strangers: await strangersOf(session, content),
+			approvalProblem: content.opened
+				? ruleProblem(content.artifact.rule, {
+						approverId: session.identity.approverId,
+						enforcerId,
+						operators: record?.operators,
+					})
+				: null,
 		};
 	} catch (error) {
 		if (error instanceof Problem)

@@ -32,6 +32,7 @@ const CAUSES = /** @type {const} */ ([
 	"changed",
 ]);
 const MAX_DECISIONS = 64;
+const MAX_SUBJECTS = 64;
 const HASH = /^[0-9a-f]{64}$/;
 
 /**
@@ -48,6 +49,8 @@ export async function readOutcome(
 	decision,
 ) {
 	if (!content.opened || content.artifact.outcomeKey === null) return null;
+	// Its outcome may have a form that this page does not know either.
+	if (content.artifact.rule === "unknown") return null;
 	let outcome;
 	try {
 		const { body } = readMessage(
@@ -75,6 +78,8 @@ export async function readOutcome(
 }
 
 /**
+ * An outcome of a set has the decided requests of the set, each with its decision. This device knows
+ * one of them: that one must be in it, and the set must be the rule's.
  * @param {string} envelope
  * @param {Artifact} artifact
  * @param {{ tenantId: string, enforcerId: string, decision: string }} about
@@ -91,18 +96,27 @@ export async function verifyOutcome(
 		artifact.outcomeKey !== null &&
 		(await verifies({ signingKey: artifact.outcomeKey }, message, signature));
 	if (!isSigned) throw Problem.of("outcomeSignature", {});
-	const { subject, claims, decisions, outcome } = readStatement(
+	const set = setOf(artifact);
+	const { subjects, claims, decisions, outcome } = readStatement(
 		parseCanonical(WHAT, utf8(payload)),
+		set !== null,
 	);
 	const digest = await digestOf(parse("decision", decision));
+	const place = subjects.findIndex(({ name }) => name === artifact.requestId);
 	const isSame =
-		subject.name === artifact.requestId &&
-		subject.digest === artifact.hash &&
+		subjects[place]?.hash === artifact.hash &&
 		claims.tenantId === tenantId &&
 		claims.enforcerId === enforcerId &&
-		decisions.includes(digest);
+		claims.set === set &&
+		(set === null ? decisions.includes(digest) : decisions[place] === digest);
 	if (!isSame) throw Problem.of("outcomeSignature", {});
 	return outcome;
+}
+
+/** @param {Artifact} artifact */
+function setOf({ rule }) {
+	if (rule === "unknown") throw Problem.of("version", { what: "rule" });
+	return rule === null ? null : rule.set;
 }
 
 /**
@@ -153,21 +167,21 @@ function fromBase64(text) {
 	return fromBase64url(WHAT, bare.replace(/\+/g, "-").replace(/\//g, "_"));
 }
 
-/** @param {Node} node */
-function readStatement(node) {
+/**
+ * @param {Node} node
+ * @param {boolean} isOfSet
+ */
+function readStatement(node, isOfSet) {
 	const reader = new Reader(WHAT, node);
 	const predicate = new Reader(WHAT, reader.object("predicate"), "/predicate");
 	predicate.version();
 	reader.oneOf("_type", [STATEMENT_TYPE]);
 	reader.oneOf("predicateType", [PREDICATE_TYPE]);
-	const subjects = reader.array("subject");
-	if (subjects.length !== 1) throw reader.invalid("subject", "1");
-	const first = new Reader(WHAT, subjects[0], "/subject/0");
-	const digest = new Reader(WHAT, first.object("digest"), "/subject/0/digest");
-	const subject = { name: first.id("name"), digest: digest.hash("sha256") };
+	const subjects = readSubjects(reader, isOfSet ? MAX_SUBJECTS : 1);
 	const claims = {
 		tenantId: predicate.id("tenantId"),
 		enforcerId: predicate.id("enforcerId"),
+		set: isOfSet ? predicate.string("set") : null,
 	};
 	const isAllowed =
 		predicate.oneOf("outcome", /** @type {const} */ (["allowed", "denied"])) ===
@@ -184,12 +198,40 @@ function readStatement(node) {
 	);
 	if (!areHashes || decisions.length < 1 || decisions.length > MAX_DECISIONS)
 		throw predicate.invalid("decisions", "SHA-256[]");
+	if (isOfSet && decisions.length !== subjects.length)
+		throw predicate.invalid("decisions", "one for each subject");
 	predicate.time("at");
-	for (const each of [reader, predicate, first, digest]) each.finish();
+	for (const each of [reader, predicate]) each.finish();
 	return {
-		subject,
+		subjects,
 		claims,
 		decisions,
 		outcome: cause === "" ? /** @type {const} */ ("allowed") : cause,
 	};
+}
+
+/**
+ * The requests that an outcome is about.
+ * @param {Reader} statement
+ * @param {number} most
+ */
+function readSubjects(statement, most) {
+	const nodes = statement.array("subject");
+	const subjects = nodes.map((node, at) => {
+		const pointer = `/subject/${at}`;
+		const subject = new Reader(WHAT, node, pointer);
+		const digest = new Reader(
+			WHAT,
+			subject.object("digest"),
+			`${pointer}/digest`,
+		);
+		const read = { name: subject.id("name"), hash: digest.hash("sha256") };
+		for (const each of [subject, digest]) each.finish();
+		return read;
+	});
+	if (subjects.length < 1 || subjects.length > most)
+		throw statement.invalid("subject", `1..${most}`);
+	if (new Set(subjects.map(({ name }) => name)).size !== subjects.length)
+		throw statement.invalid("subject", "no request twice");
+	return subjects;
 }

@@ -5,6 +5,7 @@ import { randomBytes, toBase64url } from "./bytes.js";
 import { requireInForce } from "./enrol.js";
 import { isRefusedWith, path } from "./gateway.js";
 import { parseEnforcerBundle } from "./keys.js";
+import { addOperators } from "./operators.js";
 import {
 	beginAnswer,
 	checkFingerprint,
@@ -103,7 +104,10 @@ export async function readPairingLink(session, text) {
 		enforcerId: bundle.enforcerId,
 		label: bundle.label,
 		standing: standingOf(session, bundle),
-		accept: async (/** @type {boolean} */ replaces) => {
+		accept: async (
+			/** @type {boolean} */ replaces,
+			/** @type {string[] | null} */ operators = null,
+		) => {
 			requireReplacement(session, bundle, replaces);
 			const begun = beginAnswer(
 				bundle,
@@ -111,13 +115,14 @@ export async function readPairingLink(session, text) {
 				session.identity.approverId,
 				session.keys.bundle,
 				randomBytes(16),
+				operators,
 			);
 			const routingToken = await complete(
 				session,
 				nonce,
 				await proveAnswer(begun, link.secret),
 			);
-			return pin(session, bundle, routingToken);
+			return pin(session, bundle, routingToken, operators);
 		},
 	};
 }
@@ -138,8 +143,9 @@ function requireReplacement(session, bundle, replaces) {
  * Completes a pairing by its typed code. Nothing is pinned before `confirm`.
  * @param {Session} session
  * @param {string} text
+ * @param {string[] | null} operators
  */
-export async function pairByCode(session, text) {
+export async function pairByCode(session, text, operators = null) {
 	const code = parseCode(text);
 	if (code === null) throw Problem.of("pairingCode", {});
 	await requireInForce(session);
@@ -150,6 +156,7 @@ export async function pairByCode(session, text) {
 		session.identity.approverId,
 		session.keys.bundle,
 		randomBytes(16),
+		operators,
 	);
 	const digits = await digitsOf(begun.transcript, nonce);
 	const routingToken = await complete(session, nonce, begun.answer);
@@ -160,7 +167,7 @@ export async function pairByCode(session, text) {
 		standing: standingOf(session, bundle),
 		confirm: async (/** @type {boolean} */ replaces) => {
 			requireReplacement(session, bundle, replaces);
-			return pin(session, bundle, routingToken);
+			return pin(session, bundle, routingToken, operators);
 		},
 		abort: () => revokePairing(session, routingToken),
 	};
@@ -170,13 +177,16 @@ export async function pairByCode(session, text) {
  * @param {Session} session
  * @param {EnforcerBundle} bundle
  * @param {string} routingToken
+ * @param {string[] | null} operators
  * @returns {Promise<EnforcerRecord>}
  */
 async function pin(
 	session,
 	{ enforcerId, encryptionKey, label },
 	routingToken,
+	operators,
 ) {
+	const known = session.enforcers.get(enforcerId)?.operators;
 	const key = toBase64url(encryptionKey);
 	const record = {
 		enforcerId,
@@ -185,6 +195,7 @@ async function pin(
 		pairedAt: session.timestamp(),
 		routingToken,
 		introducedBy: null,
+		operators: addOperators(known, operators ?? []),
 	};
 	try {
 		await session.pin(record);

@@ -101,10 +101,20 @@ export async function checkFingerprint(offer, fingerprint) {
  * @param {string} approverId
  * @param {DeviceBundle} bundle
  * @param {Bytes} random 16 bytes, fresh for each attempt
+ * @param {string[] | null} operators null: the person did not say; enforcers of an older version
+ *   refuse the member
  */
-export function beginAnswer(offer, nonce, approverId, bundle, random) {
+export function beginAnswer(
+	offer,
+	nonce,
+	approverId,
+	bundle,
+	random,
+	operators,
+) {
 	/** @type {JsonObject} */
 	const members = { ...deviceMembers(bundle), random: toBase64url(random) };
+	if (operators !== null) members.operators = operators;
 	const answer = spell(members);
 	const transcript = canonical({
 		nonce,

@@ -41,6 +41,7 @@ const VERSION = 1;
  * @property {string} pairedAt
  * @property {string | null} routingToken null if it was introduced by another device
  * @property {string | null} introducedBy a deviceId
+ * @property {string[]} [operators] who works with the agent, as far as this device knows
  */
 
 /**

@@ -28,6 +28,28 @@
  */
 
 /**
+ * An ask of a rule: so many different people of these approve. Those of `escalate` are asked too,
+ * after so many seconds.
+ * @typedef {object} ApprovalAsk
+ * @property {number} approvals
+ * @property {string[]} from
+ * @property {{ after: number, from: string[] }[]} escalate
+ */
+
+/**
+ * What an enforcer wants before it allows a request: every ask is satisfied, and fewer than
+ * `rejections` people reject.
+ * @typedef {object} ApprovalRule
+ * @property {string} enforcerId
+ * @property {string} set the requests by which one call is asked about
+ * @property {string | null} seat whose decision this request asks for; null: of any of the people
+ * @property {ApprovalAsk[]} asks
+ * @property {number} rejections
+ * @property {'none' | 'reject' | 'approve' | 'always'} comment the decisions that need one
+ * @property {string[]} notBy people whose approval does not count
+ */
+
+/**
  * An artifact that a paired enforcer sealed for this device, and that agrees with everything said
  * about it in plain.
  * @typedef {object} Artifact
@@ -45,6 +67,7 @@
  * @property {string | null} baseRevision
  * @property {Map<string, string[]>} devices those that the enforcer obeys, by approver
  * @property {Bytes | null} outcomeKey with which the enforcer signs what it does
+ * @property {ApprovalRule | 'unknown' | null} rule `unknown`: of a version that this page does not know
  * @property {JsonObject} payload
  * @property {JsonObject} rest the other members that a person has to see: `metadata` and
  *   `extensions`, without what is random
@@ -111,6 +134,7 @@
  * @property {string | null} receivedAt when the gateway accepted it, as it says
  * @property {Content} content
  * @property {StrangeDevice[]} strangers
+ * @property {Problem | null} approvalProblem why the rule of what opened does not let this person approve
  * @property {ItemDecision | null} decision
  * @property {string | null} withdrawalReason as the gateway says
  * @property {ItemState} [gatewaySays] the gateway contradicts the decision, which this device has
@@ -209,8 +233,9 @@
  * @property {string} enforcerId
  * @property {string | null} label as its machine says, under the link's fingerprint
  * @property {OfferStanding} standing
- * @property {(replaces: boolean) => Promise<Agent>} accept pairs with it; `replaces`: a person has
- *   agreed to replace another key
+ * @property {(replaces: boolean, operators: string[] | null) => Promise<Agent>} accept pairs with it;
+ *   `replaces`: a person has agreed to replace another key; `operators`: who works with it, null if
+ *   the person did not say
  */
 
 /**
@@ -340,7 +365,7 @@
 /**
  * The kind of a malformed thing.
  * @typedef {'artifact' | 'ciphertext' | 'deviceBundle' | 'deviceId' | 'enforcerBundle' | 'signature' | 'statement'
- *   | 'endorsement' | 'decision' | 'introduction' | 'answer' | 'key' | 'random' | 'record' | 'outcome'} Thing
+ *   | 'endorsement' | 'decision' | 'introduction' | 'answer' | 'key' | 'random' | 'record' | 'outcome' | 'rule'} Thing
  */
 
 /**
@@ -435,6 +460,13 @@
  *
  * @property {{ problem: Problem }} notApprovable this cannot be approved: …
  * @property {{}} notRejectable it has no hash that could be rejected
+ * @property {{}} ruleOfOther its rule was made for another enforcer
+ * @property {{}} excludedByRule its rule does not count an approval by this person
+ * @property {{ seat: string }} otherSeat it asks … to decide, and nobody else
+ * @property {{}} notInRule its rule asks other people
+ * @property {{}} operators the ids of people who work with an agent make no sense
+ * @property {{}} commentMissing its rule wants a comment, and this one is blank
+ * @property {{}} ruleOnce its rule lets an approval count for this request only
  * @property {{}} alreadyDecided somebody has decided this already, perhaps on another device
  * @property {{}} replaced another request came under the same id, so none of them can be approved
  * @property {{}} loggedOut this browser has logged out, so nothing is signed any more

@@ -46,8 +46,13 @@ async function offered(known) {
 	);
 	session.pin = async (record) =>
 		session.enforcers.set(record.enforcerId, record);
-	session.client.members = async ({ path }) => {
+	const sent = [];
+	session.client.members = async ({ path, body }) => {
 		calls.push(path.split("/")[3]);
+		if (body !== undefined) {
+			const { publicKey } = JSON.parse(body);
+			sent.push(JSON.parse(Buffer.from(publicKey, "base64url")));
+		}
 		const resolved = {
 			nonce: toBase64url(randomBytes(32)),
 			publicKey: bundle,
@@ -61,7 +66,7 @@ async function offered(known) {
 	const print = toBase64url((await sha256(utf8(bundle))).subarray(0, 16));
 	const link = (fingerprint = print) =>
 		`#/pair/7K3M-9QRT/${toBase64url(randomBytes(16))}/${fingerprint}`;
-	return { session, link, calls, key };
+	return { session, link, calls, key, sent };
 }
 
 test("a link names the enforcer before anything is paired, as its machine calls itself", async () => {
@@ -109,4 +114,18 @@ test("the same by code", async () => {
 	assert.equal(session.enforcers.get("prod").key, "another");
 	await comparing.abort();
 	assert.ok(calls.includes("/v1/pairing/revoke"));
+});
+
+test("operators are told to the enforcer only if the person named them, and are kept", async () => {
+	const { session, link, sent } = await offered(null);
+	const pair = async (operators) =>
+		(await readPairingLink(session, link())).accept(false, operators);
+	await pair(null);
+	await pair(["dave"]);
+	await pair([]);
+	await (await pairByCode(session, "7K3M-9QRT", ["erin"])).confirm(false);
+	const named = sent.map(({ operators }) => operators);
+	assert.deepEqual(named, [undefined, ["dave"], [], ["erin"]]);
+	assert.ok(!("operators" in sent[0]));
+	assert.deepEqual(session.enforcers.get("prod").operators, ["dave", "erin"]);
 });

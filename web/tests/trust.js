@@ -69,6 +69,7 @@ export const tests = {
 			pairing.approverId,
 			bundle,
 			fromBase64url("random", random),
+			null,
 		);
 		assertEqual(
 			`countersign pairing v1${begun.transcript}`,
@@ -97,7 +98,7 @@ export const tests = {
 			fromBase64url("answer", typedCode.answer),
 		);
 		const random = fromBase64url("random", JSON.parse(known).random);
-		const begun = beginAnswer(offer, nonce, approverId, bundle, random);
+		const begun = beginAnswer(offer, nonce, approverId, bundle, random, null);
 		assertEqual(begun.answer, typedCode.answer);
 		assertEqual(
 			`countersign digits v1${begun.transcript}`,
@@ -409,6 +410,7 @@ export const tests = {
 			pairedAt: same.at,
 			routingToken: null,
 			introducedBy: one.by,
+			operators: [],
 		};
 		assertEqual(judgeIntroductions([one, same], nobody).taken, [record]);
 		const judge = (/** @type {any[]} */ list, /** @type {object} */ here) => {

@@ -22,6 +22,7 @@ const THINGS = /** @type {Record<string, string>} */ ({
 	random: "Der Zufallswert",
 	record: "Der Eintrag",
 	outcome: "Die Bestätigung",
+	rule: "Die Regel",
 });
 
 const SUBJECTS = /** @type {Record<string, string>} */ ({
@@ -171,6 +172,20 @@ export const problemTexts = {
 		`Das lässt sich nicht genehmigen. ${v.problem ? problemText(v.problem) : ""}`.trim(),
 	notRejectable: () =>
 		"Die Anfrage lässt sich nicht ablehnen, weil sie keinen Hash hat.",
+	ruleOfOther: () =>
+		"Ihre Regel gilt für einen anderen Agenten. Vielleicht greift jemand ein: Melde es dem Betreiber des Gateways.",
+	excludedByRule: () =>
+		"Nach ihrer Regel zählt deine Genehmigung nicht, zum Beispiel weil du mit diesem Agenten arbeitest. Du kannst sie ablehnen.",
+	otherSeat: (v) =>
+		`Um die Entscheidung wird ${shown(v.seat)} gebeten, nicht du. Du kannst sie ablehnen.`,
+	notInRule: () =>
+		"Nach ihrer Regel werden andere gefragt, nicht du. Du kannst sie ablehnen.",
+	operators: () =>
+		"Gib die IDs von höchstens 16 Genehmigenden an, mit Kommas dazwischen.",
+	commentMissing: () =>
+		"Schreibe zuerst einen Kommentar. Die Regel verlangt einen.",
+	ruleOnce: () =>
+		"Nach der Regel kannst du nur diese Anfrage genehmigen, keine späteren dieser Art.",
 	alreadyDecided: () =>
 		`Das Gateway sagt, dass das schon entschieden wurde, vielleicht auf einem anderen Gerät. ${SENT}`,
 	replaced: () =>

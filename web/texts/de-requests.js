@@ -126,6 +126,38 @@ export const requestTexts = {
 		items: (n) => count(n, "Eintrag", "Einträge"),
 	},
 
+	rule: {
+		people: (names) =>
+			names.length < 2
+				? names.join()
+				: `${names.slice(0, -1).join(", ")} und ${names[names.length - 1]}`,
+		oneOf: (n, people) => `eine von ${n} Genehmigungen, von ${people}`,
+		approvals: (n, people) =>
+			n === 1
+				? `eine Genehmigung, von ${people}`
+				: `${n} Genehmigungen, von ${people}`,
+		later: (time, people, n) =>
+			`nach ${time} ${n === 1 ? "wird" : "werden"} auch ${people} gefragt`,
+		notBy: (people) => `nicht von ${people}`,
+		rejections: (n) => `erst ${n} Ablehnungen verhindern es`,
+		comment: {
+			approve: "zum Genehmigen ist ein Kommentar nötig",
+			reject: "zum Ablehnen ist ein Kommentar nötig",
+			always: "zum Genehmigen und zum Ablehnen ist ein Kommentar nötig",
+		},
+		field: "Kommentar",
+		required: "erforderlich",
+		hint: "Für den Rechner des Agenten verschlüsselt und mit deiner Entscheidung signiert.",
+		approved:
+			"Von dir genehmigt. Der Agent wartet, bis genug andere genehmigt haben.",
+		rejected:
+			"Von dir abgelehnt. Der Agent wartet auf die anderen, denn eine Ablehnung reicht nicht.",
+		allowedByOthers:
+			"Vom Rechner des Agenten bestätigt: Es wurde zugelassen, weil genug andere es genehmigt haben.",
+		rejectedByOthers:
+			"Vom Rechner des Agenten bestätigt: Es wurde abgelehnt, weil andere es abgelehnt haben.",
+	},
+
 	decide: {
 		label: "Deine Entscheidung",
 		approve: "Genehmigen",
@@ -203,7 +235,7 @@ export const requestTexts = {
 			allowed: "Vom Rechner des Agenten bestätigt: Es wurde zugelassen.",
 			rejected: "Vom Rechner des Agenten bestätigt: Es wurde abgelehnt.",
 			missing:
-				"Vom Rechner des Agenten bestätigt: Es wurde abgelehnt, weil Genehmigungen fehlen.",
+				"Vom Rechner des Agenten bestätigt: Es wurde abgelehnt, weil zu wenige es genehmigt haben.",
 			untrusted:
 				"Vom Rechner des Agenten bestätigt: Es wurde abgelehnt, weil die Entscheidung zu spät kam oder dieses Gerät dort nicht vertraut ist.",
 			interrupted:

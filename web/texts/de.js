@@ -164,6 +164,10 @@ export const texts = {
 		aborted:
 			"Nicht gekoppelt. Wenn die Ziffern nicht übereinstimmten, greift vielleicht jemand ein: Kopple über dieses Gateway erst wieder, wenn du den Grund kennst.",
 		notNow: "Nicht jetzt",
+		operators: "Wer arbeitet mit diesem Agenten? (freiwillig)",
+		operatorsHint:
+			"IDs von Genehmigenden, mit Kommas dazwischen. Wo eine Anfrage die Genehmigung von jemand anderem verlangt, können diese Personen sie nicht genehmigen.",
+		nobody: "Niemand arbeitet mit ihm. Er läuft von selbst.",
 	},
 	camera: {
 		start: "QR-Code scannen",

@@ -23,6 +23,7 @@ const THINGS = /** @type {Record<string, [string, "o" | "a"]>} */ ({
 	random: ["El valor aleatorio", "o"],
 	record: ["El registro", "o"],
 	outcome: ["La confirmación", "a"],
+	rule: ["La regla", "a"],
 });
 
 const SUBJECTS = /** @type {Record<string, string>} */ ({
@@ -175,6 +176,19 @@ export const problemTexts = {
 	notApprovable: (v) =>
 		`Esto no se puede aprobar. ${v.problem ? problemText(v.problem) : ""}`.trim(),
 	notRejectable: () => "No se puede rechazar porque no tiene hash.",
+	ruleOfOther: () =>
+		"Su regla es para otro agente. Puede que alguien esté interfiriendo: avisa a quien administra tu pasarela.",
+	excludedByRule: () =>
+		"Según su regla, tu aprobación no cuenta, por ejemplo porque trabajas con este agente. Puedes rechazarla.",
+	otherSeat: (v) =>
+		`La decisión se le pide a ${shown(v.seat)}, no a ti. Puedes rechazarla.`,
+	notInRule: () =>
+		"Según su regla, se pregunta a otras personas, no a ti. Puedes rechazarla.",
+	operators: () =>
+		"Indica los ID de 16 aprobadores como máximo, separados por comas.",
+	commentMissing: () => "Escribe antes un comentario. La regla lo exige.",
+	ruleOnce: () =>
+		"Según la regla, solo puedes aprobar esta solicitud, no otras parecidas más adelante.",
 	alreadyDecided: () =>
 		`La pasarela dice que esto ya se ha decidido, quizá en otro dispositivo. ${SENT}`,
 	replaced: () =>

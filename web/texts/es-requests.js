@@ -125,6 +125,38 @@ export const requestTexts = {
 		items: (n) => count(n, "elemento", "elementos"),
 	},
 
+	rule: {
+		people: (names) =>
+			names.length < 2
+				? names.join()
+				: `${names.slice(0, -1).join(", ")} y ${names[names.length - 1]}`,
+		oneOf: (n, people) => `una de ${n} aprobaciones, de ${people}`,
+		approvals: (n, people) =>
+			n === 1
+				? `una aprobación, de ${people}`
+				: `${n} aprobaciones, de ${people}`,
+		later: (time, people, _n) =>
+			`después de ${time} se pregunta también a ${people}`,
+		notBy: (people) => `no de ${people}`,
+		rejections: (n) => `hacen falta ${n} rechazos para denegarla`,
+		comment: {
+			approve: "hace falta un comentario para aprobar",
+			reject: "hace falta un comentario para rechazar",
+			always: "hace falta un comentario para aprobar o rechazar",
+		},
+		field: "Comentario",
+		required: "obligatorio",
+		hint: "Cifrado para el equipo del agente y firmado con tu decisión.",
+		approved:
+			"Aprobada por ti. El agente espera hasta que la aprueben suficientes personas más.",
+		rejected:
+			"Rechazada por ti. El agente espera a los demás, porque un solo rechazo no basta.",
+		allowedByOthers:
+			"Confirmado por el equipo del agente: se ha permitido, porque la aprobaron suficientes personas más.",
+		rejectedByOthers:
+			"Confirmado por el equipo del agente: se ha denegado, porque otras personas la rechazaron.",
+	},
+
 	decide: {
 		label: "Tu decisión",
 		approve: "Aprobar",
@@ -198,7 +230,7 @@ export const requestTexts = {
 			allowed: "Confirmado por el equipo del agente: se ha permitido.",
 			rejected: "Confirmado por el equipo del agente: se ha denegado.",
 			missing:
-				"Confirmado por el equipo del agente: se ha denegado porque faltan aprobaciones.",
+				"Confirmado por el equipo del agente: se ha denegado porque la aprobaron muy pocas personas.",
 			untrusted:
 				"Confirmado por el equipo del agente: se ha denegado porque la decisión llegó tarde o allí no se confía en este dispositivo.",
 			interrupted:

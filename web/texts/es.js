@@ -160,6 +160,10 @@ export const texts = {
 		aborted:
 			"No se ha vinculado. Si las cifras no coincidían, puede que alguien esté interfiriendo: no vuelvas a vincular a través de esta pasarela hasta saber por qué.",
 		notNow: "Ahora no",
+		operators: "¿Quién trabaja con este agente? (opcional)",
+		operatorsHint:
+			"ID de aprobadores, separados por comas. Cuando una solicitud exige la aprobación de otra persona, estas personas no pueden aprobarla.",
+		nobody: "Nadie trabaja con él. Funciona solo.",
 	},
 	camera: {
 		start: "Escanear un código QR",

@@ -20,6 +20,7 @@ const THINGS = /** @type {Record<string, string>} */ ({
 	random: "The random value",
 	record: "The record",
 	outcome: "The confirmation",
+	rule: "The rule",
 });
 
 /** A gateway that refuses a decision has it, and can deliver it. */
@@ -161,6 +162,18 @@ export const problemTexts = {
 	notApprovable: (v) =>
 		`This can’t be approved. ${v.problem ? problemText(v.problem) : ""}`.trim(),
 	notRejectable: () => "It can’t be rejected, because it has no hash.",
+	ruleOfOther: () =>
+		"Its rule is for another agent. Someone may be interfering: tell your gateway’s operator.",
+	excludedByRule: () =>
+		"Its rule doesn’t count your approval, for example because you work with this agent. You can reject it.",
+	otherSeat: (v) =>
+		`It asks ${shown(v.seat)} for a decision, not you. You can reject it.`,
+	notInRule: () => "Its rule asks other people, not you. You can reject it.",
+	operators: () =>
+		"Give the ids of at most 16 approvers, with commas between them.",
+	commentMissing: () => "Write a comment first. The rule requires one.",
+	ruleOnce: () =>
+		"The rule lets you approve only this request, not later ones like it.",
 	alreadyDecided: () =>
 		`The gateway says this was already decided, perhaps on another device. ${SENT}`,
 	replaced: () =>

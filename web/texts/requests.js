@@ -132,6 +132,43 @@ export const requestTexts = {
 		items: (/** @type {number} */ n) => count(n, "item", "items"),
 	},
 
+	rule: {
+		people: (/** @type {string[]} */ names) =>
+			names.length < 2
+				? names.join()
+				: `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}`,
+		oneOf: (/** @type {number} */ n, /** @type {string} */ people) =>
+			`one of ${n} approvals, from ${people}`,
+		approvals: (/** @type {number} */ n, /** @type {string} */ people) =>
+			n === 1
+				? `one approval, from ${people}`
+				: `${n} approvals, from ${people}`,
+		later: (
+			/** @type {string} */ time,
+			/** @type {string} */ people,
+			/** @type {number} */ n,
+		) => `after ${time} ${people} ${n === 1 ? "is" : "are"} asked too`,
+		notBy: (/** @type {string} */ people) => `not by ${people}`,
+		rejections: (/** @type {number} */ n) =>
+			`it takes ${n} rejections to deny it`,
+		comment: {
+			approve: "a comment is required to approve",
+			reject: "a comment is required to reject",
+			always: "a comment is required to approve or reject",
+		},
+		field: "Comment",
+		required: "required",
+		hint: "Encrypted for the agent’s machine and signed with your decision.",
+		approved:
+			"Approved by you. The agent waits until enough others have approved.",
+		rejected:
+			"Rejected by you. The agent waits for the others, since one rejection isn’t enough.",
+		allowedByOthers:
+			"Confirmed by the agent’s machine: it was allowed, because enough others approved it.",
+		rejectedByOthers:
+			"Confirmed by the agent’s machine: it was denied, because others rejected it.",
+	},
+
 	decide: {
 		label: "Your decision",
 		approve: "Approve",
@@ -205,7 +242,7 @@ export const requestTexts = {
 			allowed: "Confirmed by the agent’s machine: it was allowed.",
 			rejected: "Confirmed by the agent’s machine: it was denied.",
 			missing:
-				"Confirmed by the agent’s machine: it was denied because approvals are missing.",
+				"Confirmed by the agent’s machine: it was denied because too few people approved.",
 			untrusted:
 				"Confirmed by the agent’s machine: it was denied because the decision came too late or this device isn’t trusted there.",
 			interrupted:

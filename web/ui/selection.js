@@ -7,11 +7,16 @@ export const selected = new Set();
 /** @typedef {import('../core/types.js').Item} Item */
 
 /**
- * Only a request that was opened can be approved.
+ * Only a request that was opened can be approved, and only if its rule counts this person.
  * @param {Item} item
  */
-export function isApprovable({ state, content, isPaired }) {
-	return state === "pending" && content.opened && isPaired;
+export function isApprovable({ state, content, isPaired, approvalProblem }) {
+	return (
+		state === "pending" &&
+		content.opened &&
+		isPaired &&
+		approvalProblem === null
+	);
 }
 
 /** @param {Item} item */

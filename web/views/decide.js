@@ -2,15 +2,18 @@
 
 import { coveredEdits } from "../core/grants.js";
 import { Problem } from "../core/problem.js";
+import { allowsGrant, wantsComment } from "../core/rule.js";
+import { problemText } from "../texts/problems.js";
 import { texts } from "../texts.js";
 import { openDialog } from "../ui/dialog.js";
 import { el, fill } from "../ui/dom.js";
 import { icon } from "../ui/icons.js";
 import { marked } from "../ui/marked.js";
-import { busy, button, field } from "../ui/parts.js";
+import { busy, button, note } from "../ui/parts.js";
 import { sentenceView } from "../ui/sentence.js";
 import { artifactOf, kindOf } from "../ui/summary.js";
 import { whoAsks } from "../ui/who.js";
+import { commentField } from "./rule.js";
 
 /** @typedef {import('../core/types.js').Item} Item */
 /** @typedef {import('../core/types.js').Choice} Choice */
@@ -19,7 +22,8 @@ import { whoAsks } from "../ui/who.js";
 const LONGEST_REASON = 4000;
 
 /**
- * The buttons. A key does what a button says that is the only one of its kind.
+ * The buttons. A key does what a button says that is the only one of its kind. A request whose rule
+ * does not count this person can only be rejected.
  * @param {Item} item
  * @param {(choice: Choice) => Promise<void>} decide throws what the person should read
  * @param {() => string[][] | null} answers to the questions that are asked
@@ -27,10 +31,32 @@ const LONGEST_REASON = 4000;
 export function decisionBar(item, decide, answers) {
 	const place = el("div", null);
 	const artifact = item.content.opened ? item.content.artifact : null;
-	const actions = artifact?.actions ?? [];
+	const { approvalProblem } = item;
+	const mayApprove = artifact !== null && approvalProblem === null;
+	const actions = (artifact?.actions ?? []).filter(
+		({ verdict }) => mayApprove || verdict === "reject",
+	);
 	const isQuestion = artifact?.payload.kind === "question";
+	const written = el("textarea", {
+		class: "input",
+		maxlength: LONGEST_REASON,
+		rows: 2,
+	});
+	const comment =
+		mayApprove && wantsComment(artifact.rule, "approve")
+			? commentField(written, texts.rule.field, {
+					isRequired: true,
+					hint: texts.rule.hint,
+				})
+			: null;
+	const approve = (/** @type {Omit<Choice, 'verdict'>} */ further = {}) =>
+		decide({
+			verdict: "approve",
+			...further,
+			...(comment && { reason: comment.read() }),
+		});
 	const reject = (/** @type {RequestedAction | undefined} */ action) =>
-		rejectDialog(item, action, decide);
+		rejectDialog(item, action, decide, written.value);
 
 	const buttons = actions.map((action) => {
 		const { verdict } = action;
@@ -42,15 +68,15 @@ export function decisionBar(item, decide, answers) {
 			icon(verdict === "approve" ? "check" : "cross"),
 			captionOf(action),
 		);
-		const approve = () =>
-			busy(
-				one,
-				place,
-				() => decide({ verdict: "approve", actionId: action.id }),
-				texts.decide.sending,
-			);
 		one.addEventListener("click", () =>
-			verdict === "approve" ? approve() : reject(action),
+			verdict === "approve"
+				? busy(
+						one,
+						place,
+						() => approve({ actionId: action.id }),
+						texts.decide.sending,
+					)
+				: reject(action),
 		);
 		return one;
 	});
@@ -65,7 +91,7 @@ export function decisionBar(item, decide, answers) {
 				});
 	plainReject?.append(keyHint("r"));
 	const plainApprove =
-		artifact && actions.length === 0
+		mayApprove && actions.length === 0
 			? button(isQuestion ? texts.question.send : texts.decide.approve, {
 					kind: "good",
 					icon: "check",
@@ -78,10 +104,10 @@ export function decisionBar(item, decide, answers) {
 			plainApprove,
 			place,
 			() => {
-				if (!isQuestion) return decide({ verdict: "approve" });
+				if (!isQuestion) return approve();
 				const given = answers();
 				if (given === null) throw Problem.of("oddAnswers", {});
-				return decide({ verdict: "approve", answers: given });
+				return approve({ answers: given });
 			},
 			texts.decide.sending,
 		),
@@ -92,7 +118,7 @@ export function decisionBar(item, decide, answers) {
 		artifact?.payload.kind === "tool" ||
 		(artifact && coveredEdits(artifact).length > 0);
 	const longer =
-		plainApprove && artifact && isLasting
+		plainApprove && artifact && isLasting && allowsGrant(artifact.rule)
 			? button("", {
 					kind: "plain small longer",
 					title: texts.decide.options,
@@ -114,6 +140,8 @@ export function decisionBar(item, decide, answers) {
 		"div",
 		{ class: "decision", role: "group", "aria-label": texts.decide.label },
 		place,
+		approvalProblem && note("warn", problemText(approvalProblem)),
+		comment?.element,
 		actions.length > 0 && el("p", { class: "fine quiet" }, texts.decide.choose),
 		artifact?.hasOddActions &&
 			el("p", { class: "fine quiet" }, texts.decide.oddActions),
@@ -169,16 +197,26 @@ function subjectOf(item) {
  * @param {Item} item
  * @param {RequestedAction | undefined} action
  * @param {(choice: Choice) => Promise<void>} decide
+ * @param {string} written the comment so far
  */
-function rejectDialog(item, action, decide) {
+function rejectDialog(item, action, decide, written) {
 	const reason = el("textarea", {
 		class: "input",
 		maxlength: LONGEST_REASON,
 		rows: 3,
 	});
+	reason.value = written;
 	const place = el("div", null);
 	const go = button(texts.decide.reject, { kind: "bad", type: "submit" });
-	const isQuestion = artifactOf(item)?.payload.kind === "question";
+	const artifact = artifactOf(item);
+	const isQuestion = artifact?.payload.kind === "question";
+	const isRequired =
+		item.isPaired && wantsComment(artifact?.rule ?? null, "reject");
+	const label = isRequired ? texts.rule.field : texts.decide.reason;
+	const comment = commentField(reason, label, {
+		isRequired,
+		hint: isQuestion ? texts.question.dismissHint : texts.decide.reasonHint,
+	});
 	if (action) fill(go, captionOf(action));
 	else if (isQuestion) fill(go, texts.question.dismiss);
 	const send = () =>
@@ -188,7 +226,7 @@ function rejectDialog(item, action, decide) {
 			async () => {
 				await decide({
 					verdict: "reject",
-					reason: reason.value.trim() || undefined,
+					reason: comment.read(),
 					actionId: action?.id,
 				});
 				dialog.close();
@@ -213,18 +251,15 @@ function rejectDialog(item, action, decide) {
 				kind: "small",
 				on: () => {
 					reason.value = text;
+					reason.dispatchEvent(new Event("input"));
 					reason.focus();
 				},
 			}),
 		),
 	);
-	const label = `${texts.decide.reason} (${texts.decide.optional})`;
 	const title = isQuestion
 		? texts.question.dismissTitle
 		: texts.decide.rejectTitle;
-	const hint = isQuestion
-		? texts.question.dismissHint
-		: texts.decide.reasonHint;
 	const dialog = openDialog(title, () => [
 		el(
 			"form",
@@ -239,7 +274,7 @@ function rejectDialog(item, action, decide) {
 			},
 			subjectOf(item),
 			item.isPaired
-				? [field(label, reason, hint), !isQuestion && quick]
+				? [comment.element, !isQuestion && quick]
 				: el("p", { class: "quiet" }, texts.decide.noReason),
 			place,
 			el(

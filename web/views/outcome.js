@@ -1,5 +1,6 @@
 // The outcome of a request: signed, decided, delivered; or why it came to nothing.
 
+import { needsOthers } from "../core/rule.js";
 import { texts } from "../texts.js";
 import { dateTime } from "../ui/clock.js";
 import { el } from "../ui/dom.js";
@@ -119,12 +120,40 @@ function explain(item) {
 		case "cancelled":
 			return texts.decide.cancelled;
 		case "delivered":
-			return texts.decide.outcomes[decision?.outcome ?? "unsigned"];
+			return (
+				byOthers(item) ?? texts.decide.outcomes[decision?.outcome ?? "unsigned"]
+			);
 		case "decided":
-			return texts.decide.decidedText;
+			return waitsForOthers(item) ?? texts.decide.decidedText;
 		default:
 			return texts.decide.sending;
 	}
+}
+
+/**
+ * A rule may want decisions of several people. The enforcer confirms them together, at the end.
+ * @param {Item} item
+ */
+function waitsForOthers(item) {
+	const rule = artifactOf(item)?.rule ?? null;
+	if (rule === null || rule === "unknown") return null;
+	if (item.decision?.verdict === "approve")
+		return needsOthers(rule) ? texts.rule.approved : null;
+	return rule.rejections > 1 ? texts.rule.rejected : null;
+}
+
+/**
+ * Others may have turned a request to the opposite of what was decided here.
+ * @param {Item} item
+ */
+function byOthers(item) {
+	const { verdict, outcome } = item.decision ?? {};
+	if (!artifactOf(item)?.rule) return null;
+	if (verdict === "approve" && outcome === "rejected")
+		return texts.rule.rejectedByOthers;
+	return verdict === "reject" && outcome === "allowed"
+		? texts.rule.allowedByOthers
+		: null;
 }
 
 /**

@@ -1,5 +1,6 @@
 // Pairing with an agent: by its link, by camera, or by its short code with digits to compare.
 
+import { parseOperators } from "../core/operators.js";
 import { texts } from "../texts.js";
 import { cameraReader } from "../ui/camera.js";
 import { el, fill } from "../ui/dom.js";
@@ -97,7 +98,9 @@ export function view(context) {
 			return reader.element;
 		},
 		code: () =>
-			codeForm(async (text) => begun(await approver.pairByCode(text))),
+			codeForm(async (text, operators) =>
+				begun(await approver.pairByCode(text, operators)),
+			),
 	};
 	const choose = (/** @type {keyof typeof ways} */ way) => {
 		stop();
@@ -202,13 +205,14 @@ function replacement(standing, go) {
  */
 function fromLink(offer, done) {
 	const place = el("div", null);
+	const operators = operatorsField();
 	const go = button(texts.pair.action, {
 		kind: "primary",
 		on: () =>
 			busy(
 				go,
 				place,
-				async () => done(await offer.accept(box.checked)),
+				async () => done(await offer.accept(box.checked, operators.read())),
 				texts.pair.pairing,
 			),
 	});
@@ -222,6 +226,7 @@ function fromLink(offer, done) {
 			whoOffers(offer),
 			el("p", null, texts.pair.openedText),
 			element,
+			operators.element,
 			place,
 			el(
 				"div",
@@ -231,6 +236,33 @@ function fromLink(offer, done) {
 			),
 		),
 	);
+}
+
+/** Asks who works with the agent; without an answer nothing is said about it. */
+function operatorsField() {
+	const input = el("input", {
+		class: "input",
+		autocomplete: "off",
+		autocapitalize: "none",
+		spellcheck: "false",
+	});
+	const nobody = el("input", { type: "checkbox" });
+	nobody.addEventListener("change", () => {
+		input.disabled = nobody.checked;
+	});
+	const element = el(
+		"div",
+		{ class: "stack" },
+		field(texts.pair.operators, input, texts.pair.operatorsHint),
+		el(
+			"label",
+			{ class: "radio" },
+			nobody,
+			el("span", null, texts.pair.nobody),
+		),
+	);
+	const read = () => (nobody.checked ? [] : parseOperators(input.value));
+	return { element, read };
 }
 
 /** @param {(text: string) => Promise<void>} open */
@@ -249,7 +281,7 @@ function linkForm(open) {
 	);
 }
 
-/** @param {(text: string) => Promise<void>} begin */
+/** @param {(text: string, operators: string[] | null) => Promise<void>} begin */
 function codeForm(begin) {
 	const input = el("input", {
 		class: "input code",
@@ -260,10 +292,16 @@ function codeForm(begin) {
 		required: true,
 		placeholder: "XXXX-XXXX",
 	});
+	const operators = operatorsField();
 	return form(
-		field(texts.pair.codeField, input, texts.pair.codeHint),
+		el(
+			"div",
+			{ class: "stack" },
+			field(texts.pair.codeField, input, texts.pair.codeHint),
+			operators.element,
+		),
 		texts.pair.comparing,
-		() => begin(input.value.trim()),
+		async () => begin(input.value.trim(), operators.read()),
 	);
 }
 

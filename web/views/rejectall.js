@@ -1,13 +1,16 @@
 // Asks before every request of an agent is rejected, and whether the agent is paused too.
 
 import { rejectAll } from "../core/rejecting.js";
+import { wantsComment } from "../core/rule.js";
 import { texts } from "../texts.js";
 import { toast } from "../ui/announce.js";
 import { dateTime } from "../ui/clock.js";
 import { openDialog } from "../ui/dialog.js";
 import { el, fill } from "../ui/dom.js";
-import { busy, button, errorText, field, note } from "../ui/parts.js";
+import { busy, button, errorText, note } from "../ui/parts.js";
+import { artifactOf } from "../ui/summary.js";
 import { sentenceOfItem, sentenceText } from "./inboxrow.js";
+import { commentField } from "./rule.js";
 
 /** @typedef {import('../core/types.js').Item} Item */
 
@@ -24,6 +27,13 @@ export function rejectAllDialog(approver, name, items) {
 		class: "input",
 		maxlength: LONGEST_REASON,
 		rows: 3,
+	});
+	const comment = commentField(reason, several.reason, {
+		isRequired: items.some(
+			(item) =>
+				item.isPaired && wantsComment(artifactOf(item)?.rule ?? null, "reject"),
+		),
+		hint: several.reasonHint,
 	});
 	const pause = el("input", { type: "checkbox" });
 	const enforcerId = items.find(({ isPaired }) => isPaired)?.enforcerId ?? null;
@@ -42,7 +52,7 @@ export function rejectAllDialog(approver, name, items) {
 					approver,
 					items,
 					{
-						reason: reason.value.trim(),
+						reason: comment.read() ?? "",
 						pausedId: pause.checked ? enforcerId : null,
 					},
 					(at) => {
@@ -91,11 +101,7 @@ export function rejectAllDialog(approver, name, items) {
 					el("li", { class: "sentence" }, sentenceOfItem(item)),
 				),
 			),
-			field(
-				`${several.reason} (${texts.decide.optional})`,
-				reason,
-				several.reasonHint,
-			),
+			comment.element,
 			enforcerId !== null &&
 				el(
 					"label",

@@ -315,6 +315,7 @@ function pastItem(entry) {
 			? { opened: true, artifact }
 			: { opened: false, problem: Problem.of("nothingToSave", {}) },
 		strangers: [],
+		approvalProblem: null,
 	};
 }
 

@@ -15,6 +15,7 @@ import { sentenceView } from "../ui/sentence.js";
 import { kindOf, shortRepository, shortSession } from "../ui/summary.js";
 import { whoAsks } from "../ui/who.js";
 import { LONGEST_REASON_SHOWN } from "./content.js";
+import { ruleView } from "./rule.js";
 
 /** @typedef {import('../core/types.js').Item} Item */
 /** @typedef {import('../core/types.js').Artifact} Artifact */
@@ -72,6 +73,7 @@ export function requestHead(item, artifact, options = {}) {
 		),
 		artifact && reasonView(artifact),
 		artifact && cuesView(artifact),
+		artifact && ruleView(artifact),
 	);
 }
 

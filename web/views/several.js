@@ -1,5 +1,6 @@
 // Goes through several requests: each is shown in full, and decided and signed by itself.
 
+import { wantsComment } from "../core/rule.js";
 import { texts } from "../texts.js";
 import { announce } from "../ui/announce.js";
 import { closeDialogs } from "../ui/dialog.js";
@@ -10,7 +11,6 @@ import {
 	copyButton,
 	emptyPage,
 	facts,
-	field,
 	linkButton,
 	note,
 } from "../ui/parts.js";
@@ -20,6 +20,7 @@ import { contentView } from "./content.js";
 import { decisionBar } from "./decide.js";
 import { endOf, sentenceOfItem } from "./inboxrow.js";
 import { itemFacts, requestHead, unopened } from "./requestbody.js";
+import { commentField } from "./rule.js";
 import { strangeDevices, warnings } from "./warnings.js";
 
 /** @typedef {import('../core/types.js').Item} Item */
@@ -191,6 +192,10 @@ export function view({ approver, args }) {
 			decision.element.append(others);
 			return decision.element;
 		}
+		const rule = artifactOf(item)?.rule ?? null;
+		const comment = commentField(reason, texts.several.reason, {
+			isRequired: item.isPaired && wantsComment(rule, "reject"),
+		});
 		const place = el("div", null);
 		const go = button(texts.several.rejectThis, { kind: "bad", icon: "cross" });
 		go.addEventListener("click", () =>
@@ -200,7 +205,7 @@ export function view({ approver, args }) {
 				() =>
 					decide(item, {
 						verdict: "reject",
-						reason: (item.isPaired && reason.value.trim()) || undefined,
+						reason: item.isPaired ? comment.read() : undefined,
 					}),
 				texts.decide.sending,
 			),
@@ -208,8 +213,7 @@ export function view({ approver, args }) {
 		return el(
 			"div",
 			{ class: "decision several-reject", role: "group", "aria-label": title },
-			item.isPaired &&
-				field(`${texts.several.reason} (${texts.decide.optional})`, reason),
+			item.isPaired && comment.element,
 			place,
 			el("div", { class: "decision-buttons" }, go),
 			others,

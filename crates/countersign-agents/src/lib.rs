@@ -9,6 +9,7 @@
 //! | `names`, `places`, `policy` | the files that a call names, and whether a person is asked |
 //! | `change`, `patch`, `proposal` | what an approver is shown |
 //! | `files`, `plain_file`, `prepare` | reads the files of a call and its policy |
+//! | `payload_rules` | the rules about a request that is not a tool call |
 //! | `question` | the questions that an agent asks its user, and their answers |
 //! | `answer` | the answer in the agent's own form |
 //! | `edit`, `install` | changes to the settings of agents, and our hook in them |
@@ -25,6 +26,7 @@ pub mod install;
 mod members;
 mod names;
 mod patch;
+mod payload_rules;
 mod places;
 mod plain_file;
 mod policy;
@@ -42,6 +44,7 @@ pub use self::event::{
 pub use self::files::{OwnPolicy, own_policy, policy, work_directories};
 pub use self::install::places::repository_root;
 pub use self::install::shell::parse_duration;
+pub use self::payload_rules::{demands_here, demands_unseen};
 pub use self::places::{NamedPath, WorkDirectories, normal};
 pub use self::policy::{
     FileDigests, FoundProject, HookPolicy, JudgedPart, PolicyJudgement, PolicyKind, bound_digests,

@@ -1,6 +1,7 @@
 //! Judges a call before anyone is asked: whether anyone needs to be, and what they would see. It
 //! reads files, so it runs beside the rest.
 
+use countersign_client::enforcer::RuleDemand;
 use countersign_client::profile::ProfileFile;
 
 use crate::agent::Agent;
@@ -19,6 +20,8 @@ pub enum PreparedCall {
 pub struct PreparedRequest {
     pub proposal: ChangeProposal,
     pub may_be_granted: bool,
+    /// The demands of the rules about it.
+    pub rules: Vec<RuleDemand>,
     /// Something is wrong with a file that says what is to be asked.
     pub ask_all_reason: Option<String>,
     places: WorkDirectories,
@@ -30,6 +33,8 @@ pub struct ExplainedCall {
     pub judgement: PolicyJudgement,
     pub parts: Vec<JudgedPart>,
     pub places: WorkDirectories,
+    /// The demands of the rules about it, if it is asked.
+    pub rules: Vec<RuleDemand>,
     policy: HookPolicy,
 }
 
@@ -52,6 +57,7 @@ pub fn explain(
     Ok(ExplainedCall {
         judgement,
         parts,
+        rules: policy.demands(agent, call, named.as_deref()),
         places,
         policy,
     })
@@ -73,7 +79,7 @@ pub fn prepare(
         PolicyJudgement::NotAsked if !every_call => return Ok(PreparedCall::NotAsked),
         PolicyJudgement::Denied(reason) => return Err(reason),
         PolicyJudgement::AlwaysAsked => false,
-        PolicyJudgement::NotAsked | PolicyJudgement::Asked => true,
+        PolicyJudgement::NotAsked | PolicyJudgement::Asked => explained.rules.is_empty(),
     };
     let bases = files::bases(&places, &call.changed_files()?)?;
     let mut proposal = call.propose(agent, directory, &bases)?;
@@ -88,6 +94,7 @@ pub fn prepare(
     Ok(PreparedCall::Ask(Box::new(PreparedRequest {
         proposal,
         may_be_granted,
+        rules: explained.rules,
         ask_all_reason: policy.ask_all_reason().map(str::to_owned),
         places,
         bases,

@@ -5,7 +5,7 @@ use super::bundle::DeviceBundle;
 use super::device_id::DeviceId;
 use super::error::{Error, Result};
 use super::grant::{Grant, GrantOutcome, judge_grant};
-use super::hints::{ArtifactHints, HintsContext, ReadHints};
+use super::hints::{ArtifactHints, HintsContext, HintsKey, ReadHints};
 use super::keys::EnforcerKeys;
 use super::trust::{DeviceTrust, TrustedDevice};
 use countersign_protocol::canonical::{Sha256Hex, canonical_without};
@@ -16,7 +16,7 @@ use countersign_protocol::reader::{MemberReader, ReadResult};
 use countersign_protocol::signature::Signature;
 use countersign_protocol::timestamp::Timestamp;
 
-const DECISION: &str = "the decision";
+pub(super) const DECISION: &str = "the decision";
 
 /// The enforcer's own record of its request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +36,15 @@ impl OwnRequest {
             repo_ref: artifact.repo_ref().to_owned(),
             expires_at: artifact.expires_at(),
             enforcer_id,
+        }
+    }
+
+    fn hints_context(&self, device: DeviceId) -> HintsContext<'_> {
+        HintsContext {
+            request_id: &self.request_id,
+            artifact_hash: self.artifact_hash,
+            enforcer_id: &self.enforcer_id,
+            device,
         }
     }
 }
@@ -64,16 +73,16 @@ pub struct VerifiedRejection {
 }
 
 /// A decision's members, read and nothing more.
-struct DecisionMembers<'n, 'a> {
-    request_id: RequestId,
-    artifact_hash: Sha256Hex,
+pub(super) struct DecisionMembers<'n, 'a> {
+    pub(super) request_id: RequestId,
+    pub(super) artifact_hash: Sha256Hex,
     repo_ref: String,
     verdict: Verdict,
     scope: DecisionScope,
     expires_at: Timestamp,
     signer: &'n str,
     signature: Signature,
-    hints: Option<&'n JsonNode<'a>>,
+    pub(super) hints: Option<&'n JsonNode<'a>>,
     signable: String,
 }
 
@@ -162,12 +171,7 @@ fn judge(
     if request.expires_at <= accepted_at {
         return Err(Error::RequestExpired);
     }
-    let context = HintsContext {
-        request_id: &request.request_id,
-        artifact_hash: request.artifact_hash,
-        enforcer_id: &request.enforcer_id,
-        device: signer.id(),
-    };
+    let context = request.hints_context(signer.id());
     let sender = signer.bundle().encryption_key();
     let hints = match claimed.hints {
         Some(node) => ArtifactHints::open(node, &context, keys, sender),
@@ -208,21 +212,56 @@ pub fn verify_decision(
     artifact: &PlainArtifact,
     device: &DeviceBundle,
 ) -> Result<SignedVerdict> {
-    let claimed = DecisionMembers::read(decision)?;
-    if DeviceId::parse(claimed.signer)? != device.id() {
-        return Err(Error::DecisionSignature);
+    let claimed = DecisionMembers::signed_by(device, decision)?;
+    claimed.check_artifact(artifact)?;
+    Ok(claimed.verdict())
+}
+
+impl<'n, 'a> DecisionMembers<'n, 'a> {
+    /// The members of a decision that `device` signed, about whatever artifact.
+    pub(super) fn signed_by(device: &DeviceBundle, decision: &'n JsonNode<'a>) -> Result<Self> {
+        let claimed = Self::read(decision)?;
+        let message = claimed.signable.as_bytes();
+        let is_signer = DeviceId::parse(claimed.signer)? == device.id();
+        if !is_signer || !device.signing_key().verifies(message, &claimed.signature) {
+            return Err(Error::DecisionSignature);
+        }
+        Ok(claimed)
     }
-    let message = claimed.signable.as_bytes();
-    if !device.signing_key().verifies(message, &claimed.signature) {
-        return Err(Error::DecisionSignature);
+
+    pub(super) fn check_artifact(&self, artifact: &PlainArtifact) -> Result<()> {
+        let (request_id, repo_ref) = (artifact.request_id(), artifact.repo_ref());
+        check_subject(self, (request_id, artifact.hash(), repo_ref))
     }
-    let (request_id, repo_ref) = (artifact.request_id(), artifact.repo_ref());
-    check_subject(&claimed, (request_id, artifact.hash(), repo_ref))?;
-    Ok(SignedVerdict {
-        verdict: claimed.verdict,
-        scope: claimed.scope,
-        expires_at: claimed.expires_at,
-    })
+
+    /// Whether the signer has opened the artifact, and found that the enforcer of its rule sealed
+    /// it. Devices check that before they approve; they reject whatever the gateway shows them.
+    pub(super) fn vouches(&self) -> bool {
+        self.verdict == Verdict::Approve
+    }
+
+    pub(super) fn verdict(&self) -> SignedVerdict {
+        SignedVerdict {
+            verdict: self.verdict,
+            scope: self.scope,
+            expires_at: self.expires_at,
+        }
+    }
+}
+
+/// The content key of the hints of a decision that `accept` has verified, for its receipt. `None` if
+/// it has no encrypted hints.
+pub fn hints_key(
+    decision: &JsonNode<'_>,
+    request: &OwnRequest,
+    keys: &EnforcerKeys,
+    device: &DeviceBundle,
+) -> Result<Option<HintsKey>> {
+    let Some(node) = DecisionMembers::read(decision)?.hints else {
+        return Ok(None);
+    };
+    let context = request.hints_context(device.id());
+    HintsKey::open(node, &context, keys, device.encryption_key())
 }
 
 /// The approver that the device belongs to, among those that were asked.

@@ -7,12 +7,13 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use super::device_id::DeviceId;
-use super::encoding::{self, agree, hash_without, parse_canonical};
+use super::encoding::{self, agree, hash_without, parse, parse_canonical, with_hash, with_members};
 use super::error::{Error, Result};
 use super::extensions::{NamedDevices, read_devices, read_outcome_key, read_repository};
 use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 use super::pairing::PinnedEnforcer;
 use super::random::RandomSource;
+use super::rule::{ArtifactRule, RULE};
 use super::seal::{self, Ciphertext, SealPurpose};
 use super::trust::DeviceTrust;
 use countersign_protocol::artifact::{ARTIFACT_TYPES, MAX_WORD_CHARS};
@@ -34,6 +35,7 @@ pub struct PlainArtifact {
     repository: Option<String>,
     devices: NamedDevices,
     outcome_key: Option<PublicKey>,
+    rule: Option<ArtifactRule>,
     expires_at: Timestamp,
     /// As spelled: the associated data holds the text.
     expires_at_text: String,
@@ -79,6 +81,7 @@ impl PlainArtifact {
                 .map_err(|expected| body.refusal("repoRef", expected))?,
             devices: read_devices(&mut extensions)?,
             outcome_key: read_outcome_key(&mut extensions)?,
+            rule: ArtifactRule::read(&mut extensions)?,
             repo_ref,
             expires_at: body.timestamp("expiresAt")?,
             expires_at_text: body.str("expiresAt")?.to_owned(),
@@ -115,6 +118,30 @@ impl PlainArtifact {
     /// The key that the enforcer made for the outcome of this request.
     pub fn outcome_key(&self) -> Option<&PublicKey> {
         self.outcome_key.as_ref()
+    }
+
+    /// The rule by which the call is approved. Without one, the first decision settles it.
+    pub fn rule(&self) -> Option<&ArtifactRule> {
+        self.rule.as_ref()
+    }
+
+    /// The artifact of another part of the same set: it differs in `requestId`, in the seat of its
+    /// rule, and in its hash.
+    pub fn for_part(&self, request_id: &RequestId, seat: Option<&ApproverId>) -> Result<Self> {
+        let node = parse(ARTIFACT, self.text.as_bytes())?;
+        let mut body = MemberReader::named(ARTIFACT, &node)?;
+        let mut extensions = body.inner("extensions")?;
+        let rule = extensions.inner(RULE)?.object();
+        let quoted = |text: &str| serde_json::Value::from(text).to_string();
+        let seat = seat.map(|seat| quoted(seat.as_str()));
+        let rule = with_members(rule, &[("seat", seat)]);
+        let extensions = with_members(extensions.object(), &[(RULE, Some(rule))]);
+        let changed = [
+            ("extensions", Some(extensions)),
+            ("requestId", Some(quoted(request_id.as_str()))),
+        ];
+        let text = Zeroizing::new(with_members(body.object(), &changed));
+        Self::parse(with_hash(ARTIFACT, &text, "artifactHash")?.as_bytes())
     }
 
     getters! {

@@ -26,7 +26,8 @@ pub struct DecisionContent {
     pub hints: ArtifactHints,
 }
 
-/// The body of `decision.submit`, canonical and signed.
+/// The body of `decision.submit`, canonical and signed. An approval must meet the artifact's rule,
+/// as far as that does not depend on the approver: `ArtifactRule::check_approval` checks the rest.
 pub fn sign_decision(
     opened: &OpenedArtifact,
     ruling: &DecisionContent,
@@ -34,6 +35,9 @@ pub fn sign_decision(
     random: &mut impl RandomSource,
 ) -> Result<String> {
     let artifact = opened.artifact();
+    if let (Verdict::Approve, Some(rule)) = (ruling.verdict, artifact.rule()) {
+        rule.check_content(opened.enforcer().id(), ruling.hints.reason.as_deref())?;
+    }
     let subject = DecisionSubject {
         request_id: artifact.request_id(),
         artifact_hash: artifact.hash(),

@@ -9,7 +9,7 @@ use super::device_id::DeviceId;
 use super::error::{Error, Result};
 use super::random::{RandomSource, draw};
 use countersign_protocol::canonical::{Sha256Hex, canonical, canonical_without};
-use countersign_protocol::json::{self, JsonMember, JsonNode, JsonObject, JsonValue};
+use countersign_protocol::json::{self, JsonNode, JsonObject, JsonValue};
 use countersign_protocol::reader::MemberReader;
 
 pub const DEVICE_ID: &str = "a device id";
@@ -90,6 +90,20 @@ pub(super) fn hash_without(
     Ok(Sha256Hex::of(hashed.as_bytes()))
 }
 
+/// The text of an object in which some members have other values, or are gone. The spelling of the
+/// others stays.
+pub(super) fn with_members(object: &JsonObject<'_>, changed: &[(&str, Option<String>)]) -> String {
+    let is_changed = |name: &str| changed.iter().any(|(other, _)| *other == name);
+    let kept = object.iter().filter(|member| !is_changed(&member.name));
+    let kept = kept.map(|member| format!("{}:{}", member.raw_name, member.node.raw));
+    let changed = changed.iter().filter_map(|(name, value)| {
+        let value = value.as_ref()?;
+        Some(format!("\"{name}\":{value}"))
+    });
+    let members: Vec<_> = kept.chain(changed).collect();
+    format!("{{{}}}", members.join(","))
+}
+
 /// The object with fresh randomness among its `extensions`. Its hash travels in plain: without the
 /// randomness, a reader of the hash could try short commands until one has it.
 fn salted(
@@ -99,22 +113,12 @@ fn salted(
 ) -> Result<Zeroizing<String>> {
     let mut reader = MemberReader::named(what, node)?;
     let extensions = reader.optional_nested("extensions")?;
-    let spell = |member: &JsonMember<'_>| format!("{}:{}", member.raw_name, member.node.raw);
-    let inner = extensions.and_then(JsonNode::as_object).into_iter();
-    let inner = inner
-        .flat_map(JsonObject::iter)
-        .filter(|it| it.name != SALT);
-    let salt = encode(draw::<16>(random)?.as_slice());
-    let inner: Vec<_> = inner
-        .map(spell)
-        .chain([format!("\"{SALT}\":\"{salt}\"")])
-        .collect();
-    let outer = reader.object().iter().filter(|it| it.name != "extensions");
-    let outer: Vec<_> = outer
-        .map(spell)
-        .chain([format!("\"extensions\":{{{}}}", inner.join(","))])
-        .collect();
-    Ok(Zeroizing::new(format!("{{{}}}", outer.join(","))))
+    let salt = format!("\"{}\"", encode(draw::<16>(random)?.as_slice()));
+    let none = JsonObject::default();
+    let inner = extensions.and_then(JsonNode::as_object).unwrap_or(&none);
+    let inner = with_members(inner, &[(SALT, Some(salt))]);
+    let outer = with_members(reader.object(), &[("extensions", Some(inner))]);
+    Ok(Zeroizing::new(outer))
 }
 
 /// The canonical text of an object, in any spelling, salted, with the hash of its other members
@@ -126,7 +130,12 @@ pub(super) fn complete(
     random: &mut impl RandomSource,
 ) -> Result<Zeroizing<String>> {
     let salted = salted(what, &parse(what, text.as_bytes())?, random)?;
-    let node = parse(what, salted.as_bytes())?;
+    with_hash(what, &salted, name)
+}
+
+/// The canonical text of an object with the hash of its other members under `name`.
+pub(super) fn with_hash(what: &'static str, text: &str, name: &str) -> Result<Zeroizing<String>> {
+    let node = parse(what, text.as_bytes())?;
     let object = MemberReader::named(what, &node)?.object();
     let hash = hash_without(what, &node, name)?;
     let rest = Zeroizing::new(canonical_without(object, name));

@@ -1,6 +1,7 @@
 //! Reasons of refusals. Every message names the cause and, where a person can act, the remedy.
 
 use super::device_id::DeviceId;
+use super::rule_refusal::RuleRefusal;
 use countersign_protocol::json::JsonError;
 use countersign_protocol::reader::InvalidMember;
 
@@ -125,12 +126,19 @@ pub enum Error {
     #[error("the stored decision allows nothing beyond its own request: {0}; ask again")]
     NoGrant(&'static str),
 
+    #[error("{0}; it can still be rejected")]
+    Rule(#[from] RuleRefusal),
+
     #[error("the request names no key to sign outcomes with; the enforcer runs an older version")]
     NoOutcomeKey,
     #[error(
         "the outcome is not signed by the machine that asked; someone may be interfering, so tell the gateway's operator"
     )]
     OutcomeSignature,
+    #[error("an outcome may have at most {limit} characters; fewer people must be asked at once")]
+    LongOutcome { limit: usize },
     #[error("the outcome is about another {what}")]
     OtherOutcome { what: &'static str },
+    #[error("the decisions in the receipt do not lead to its outcome by its rule")]
+    OtherCount,
 }

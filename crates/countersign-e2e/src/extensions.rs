@@ -98,7 +98,7 @@ pub(super) fn read_devices(
     read.ok_or_else(|| extensions.refusal(DEVICES, expected))
 }
 
-fn extension<'n, 'a>(
+pub(super) fn extension<'n, 'a>(
     extensions: &mut Option<MemberReader<'n, 'a>>,
     name: &'static str,
 ) -> ReadResult<Option<MemberReader<'n, 'a>>> {

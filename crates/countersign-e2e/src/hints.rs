@@ -6,7 +6,7 @@ use serde_json::json;
 use zeroize::Zeroizing;
 
 use super::device_id::DeviceId;
-use super::encoding::{canonical_text, parse_canonical};
+use super::encoding::{canonical_text, decode_array, encode, parse_canonical};
 use super::error::{Error, Result};
 use super::grant::{GrantMatch, WantedGrant};
 use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
@@ -146,19 +146,70 @@ impl ArtifactHints {
         keys: &EnforcerKeys,
         sender: &EncryptionKey,
     ) -> Result<ReadHints> {
-        let mut reader = MemberReader::named(HINTS, node)?;
-        let Some(sealed) = reader.optional("sealed") else {
-            return Self::read(node);
+        match HintsKey::open(node, context, keys, sender)? {
+            Some(key) => Self::open_with(node, context, Some(&key))?.ok_or(Error::KeyNotOpened),
+            None => Self::read(node),
+        }
+    }
+
+    /// Reads `policyHints` with their content key. `None` if they are encrypted and there is no
+    /// key.
+    pub(super) fn open_with(
+        node: &JsonNode<'_>,
+        context: &HintsContext<'_>,
+        key: Option<&HintsKey>,
+    ) -> Result<Option<ReadHints>> {
+        let read = match (sealed_hints(node)?, key) {
+            (None, _) => Self::read(node)?,
+            (Some(_), None) => return Ok(None),
+            (Some(sealed), Some(key)) => {
+                let content = seal::open_content(&sealed, &key.0, &context.to_json())?;
+                Self::read(&parse_canonical(HINTS, &content)?)?
+            }
         };
-        reader.finish()?;
-        let content = seal::open(
-            &Ciphertext::parse(SealPurpose::Hints, sealed)?,
-            context.enforcer_id.as_str(),
-            keys.decryption(),
-            sender,
-            &context.to_json(),
-        )?;
-        Self::read(&parse_canonical(HINTS, &content)?)
+        Ok(Some(read))
+    }
+}
+
+/// The ciphertext in `policyHints`, unless they are in plain.
+fn sealed_hints(node: &JsonNode<'_>) -> Result<Option<Ciphertext>> {
+    let mut reader = MemberReader::named(HINTS, node)?;
+    let Some(sealed) = reader.optional("sealed") else {
+        return Ok(None);
+    };
+    reader.finish()?;
+    Ciphertext::parse(SealPurpose::Hints, sealed).map(Some)
+}
+
+/// The content key of encrypted hints. A receipt has it, so that a comment can be read, and shown to
+/// be the signed one, without the enforcer's own key.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HintsKey(Zeroizing<[u8; 32]>);
+
+redacted! { HintsKey = "HintsKey(redacted)" }
+
+impl HintsKey {
+    /// `None` if the hints are in plain.
+    pub(super) fn open(
+        node: &JsonNode<'_>,
+        context: &HintsContext<'_>,
+        keys: &EnforcerKeys,
+        sender: &EncryptionKey,
+    ) -> Result<Option<Self>> {
+        let Some(sealed) = sealed_hints(node)? else {
+            return Ok(None);
+        };
+        let (own_name, own) = (context.enforcer_id.as_str(), keys.decryption());
+        let key = seal::open_key(&sealed, own_name, own, sender, &context.to_json())?;
+        Ok(Some(Self(key)))
+    }
+
+    pub(super) fn parse(text: &str) -> Result<Self> {
+        decode_array("the key of the hints", text).map(|bytes| Self(Zeroizing::new(bytes)))
+    }
+
+    pub(super) fn to_text(&self) -> String {
+        encode(self.0.as_slice())
     }
 }
 

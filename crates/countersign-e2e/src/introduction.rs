@@ -10,6 +10,7 @@ use super::device_id::DeviceId;
 use super::encoding::{canonical_text, parse, versioned};
 use super::error::{Error, Result};
 use super::keys::{DeviceKeys, EncryptionKey};
+use super::operators::{OPERATORS, OperatorList};
 use super::pairing::PinnedEnforcer;
 use super::statement::read_signature;
 use super::trust::DeviceTrust;
@@ -32,6 +33,7 @@ pub struct Introduction {
     approver: ApproverId,
     enforcer: PinnedEnforcer,
     label: Option<String>,
+    operators: Option<OperatorList>,
     at: Timestamp,
     by: DeviceId,
     text: String,
@@ -44,6 +46,7 @@ impl Introduction {
         tenant: &TenantId,
         approver: &ApproverId,
         (enforcer, label): (&PinnedEnforcer, Option<&str>),
+        operators: Option<&OperatorList>,
         at: Timestamp,
         by: DeviceId,
     ) -> Result<Self> {
@@ -60,6 +63,9 @@ impl Introduction {
         if let Some(label) = label.filter(|label| is_label(label)) {
             members["label"] = label.into();
         }
+        if let Some(operators) = operators {
+            members[OPERATORS] = json!(operators.ids());
+        }
         let text = canonical_text(INTRODUCTION, &members)?;
         Self::parse(&parse(INTRODUCTION, text.as_bytes())?)
     }
@@ -70,6 +76,7 @@ impl Introduction {
         let key = reader.str("x25519")?;
         let by = reader.str("by")?;
         let label = read_label(&mut reader)?;
+        let operators = OperatorList::read(&mut reader)?;
         let id = reader.id("enforcerId")?;
         let key = EncryptionKey::parse(INTRODUCED_KEY, key)?;
         let introduction = Self {
@@ -77,6 +84,7 @@ impl Introduction {
             approver: reader.id("approverId")?,
             enforcer: PinnedEnforcer::from_own_records(id, key),
             label,
+            operators,
             at: reader.timestamp("at")?,
             by: DeviceId::parse(by)?,
             text: canonical(node),
@@ -109,6 +117,10 @@ impl Introduction {
 
     pub fn label(&self) -> Option<&str> {
         self.label.as_deref()
+    }
+
+    pub fn operators(&self) -> Option<&OperatorList> {
+        self.operators.as_ref()
     }
 
     getters! {

@@ -27,7 +27,7 @@
 //! let bundle = DeviceBundle::of(&phone, DeviceName::parse("phone")?)?;
 //! let authentic = AuthenticOffer::check(offer.clone(), &fingerprint)?;
 //! let (answer, _enforcer) =
-//!     answer_by_link(&authentic, &secret, &nonce, &alice, &bundle, &mut random)?;
+//!     answer_by_link(&authentic, &secret, &nonce, &alice, &bundle, None, &mut random)?;
 //!
 //! let received = receive_answer(&offer, &secret, &nonce, &alice, answer)?;
 //! assert!(matches!(received, ReceivedAnswer::Proven(device) if *device.bundle() == bundle));
@@ -44,7 +44,9 @@
 //! | `artifact`, `seal`, `prompt`, `hints` | encryption and opening |
 //! | `control` | orders of an approver to an enforcer |
 //! | `decision`, `accept`, `grant` | signing a decision, and the checks before it is acted on |
+//! | `rule`, `rule_refusal`, `votes` | the rule of a call that several people approve, and the count of their decisions |
 //! | `outcome` | the result at the enforcer, signed for the approver |
+//! | `receipt`, `proof`, `proof_gap`, `anchors` | everything about one call in a file, and its verification without the gateway |
 //!
 //! A value from the network has another type before its checks than after: a [`DeviceBundle`] is
 //! only well formed, a [`PinnedDevice`] was authenticated at pairing, a [`TrustedDevice`] is in
@@ -56,6 +58,7 @@
 mod getters;
 
 mod accept;
+mod anchors;
 mod artifact;
 mod bundle;
 mod comparison;
@@ -72,18 +75,26 @@ mod introduction;
 mod invitation;
 mod keys;
 mod link;
+mod operators;
 mod outcome;
 mod pairing;
 mod prompt;
+mod proof;
+mod proof_gap;
 mod random;
+mod receipt;
+mod rule;
+mod rule_refusal;
 mod seal;
 mod statement;
 mod trust;
+mod votes;
 
 pub use accept::{
     OwnRequest, SignedVerdict, VerifiedApproval, VerifiedDecision, VerifiedRejection, accept,
-    accept_again, verify_decision,
+    accept_again, hints_key, verify_decision,
 };
+pub use anchors::ReceiptAnchors;
 pub use artifact::{ArtifactContext, OpenedArtifact, PlainArtifact, open_artifact, seal_artifact};
 pub use bundle::{DeviceBundle, DeviceName, EnforcerBundle, MAX_LABEL_CHARS, is_label};
 pub use comparison::{ComparisonDigits, DigitComparison};
@@ -96,23 +107,34 @@ pub use endorsement::EndorsementRequest;
 pub use error::Error;
 pub use extensions::{DEVICES, OUTCOME, REPOSITORY, hide_repository, name_devices};
 pub use grant::{Grant, GrantMatch, GrantOutcome, MAX_GRANT_LIFETIME, WordPattern};
-pub use hints::ArtifactHints;
+pub use hints::{ArtifactHints, HintsKey};
 pub use introduction::{INTRODUCED_KEY, INTRODUCTION, SIGNED_INTRODUCTION};
 pub use introduction::{Introduction, SignedIntroduction};
 pub use invitation::{DeviceAnswer, DeviceInvitation, DeviceLink, SignedInvitation};
 pub use invitation::{INVITATION, SIGNED_INVITATION};
 pub use keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 pub use link::{Fingerprint, PairingLink, PairingSecret};
+pub use operators::{MAX_OPERATORS, OperatorList};
 pub use outcome::{
-    DenialCause, OutcomeEffect, OutcomeKey, OutcomeStatement, decision_digest, verify_outcome,
+    DenialCause, OutcomeEffect, OutcomeKey, OutcomeStatement, OutcomeSubject, decision_digest,
+    verify_outcome,
 };
 pub use pairing::{
     AuthenticOffer, PairingAnswer, PinnedDevice, PinnedEnforcer, ReceivedAnswer, answer_by_code,
     answer_by_link, receive_answer,
 };
 pub use prompt::{OpenedPrompt, PlainPrompt, PromptContext, open_prompt, seal_prompt};
+pub use proof::{PartReport, ReceiptCheck, ReceiptFact, ReceiptReport};
+pub use proof_gap::ProofGap;
 pub use random::RandomSource;
+pub use receipt::{MAX_STATEMENTS, Receipt, ReceiptPart};
+pub use rule::{
+    ApprovalRule, ArtifactRule, CommentDuty, EscalationStep, MAX_RULE_PEOPLE, RULE, RuleAsk,
+    RuleTerms, SetId,
+};
+pub use rule_refusal::RuleRefusal;
 pub use seal::{Ciphertext, MAX_RECIPIENTS, SealPurpose};
 pub use statement::{DeviceStatement, SignedStatement, StatementChange};
 pub use statement::{SIGNATURE, SIGNED, STATEMENT};
 pub use trust::{DeviceTrust, TrustUpdate, TrustedDevice};
+pub use votes::{ApproverVote, AskGap, VoteChoice, VoteCount, VoteState};

@@ -5,6 +5,7 @@
 //! The form is a DSSE envelope around an in-toto statement, which existing tools read. The signed
 //! bytes begin with `DSSEv1`, so it can be no signature over canonical JSON.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use base64::Engine as _;
@@ -18,12 +19,13 @@ use super::encoding::{self, canonical_text, parse, parse_canonical, read_version
 use super::error::{Error, Result};
 use super::extensions::{OUTCOME, insert};
 use super::random::{RandomSource, draw};
+use super::rule::{ArtifactRule, SetId};
 use countersign_protocol::canonical::{Sha256Hex, canonical_without};
 use countersign_protocol::id::{EnforcerId, RequestId, TenantId};
 use countersign_protocol::json::JsonNode;
 use countersign_protocol::reader::{MemberReader, ReadResult};
 use countersign_protocol::redacted;
-use countersign_protocol::signature::Signature;
+use countersign_protocol::signature::{PublicKey, Signature};
 use countersign_protocol::timestamp::Timestamp;
 use countersign_protocol::words;
 
@@ -33,7 +35,7 @@ const PAYLOAD_TYPE: &str = "application/vnd.in-toto+json";
 const STATEMENT_TYPE: &str = "https://in-toto.io/Statement/v1";
 const PREDICATE_TYPE: &str = "urn:countersign:outcome:v1";
 /// A gateway takes no longer outcome.
-const MAX_PAYLOAD_CHARS: usize = 16 << 10;
+const MAX_ENVELOPE_CHARS: usize = 16 << 10;
 const MAX_DECISIONS: usize = 64;
 
 words! {
@@ -94,7 +96,14 @@ pub fn decision_digest(decision: &JsonNode<'_>) -> Option<Sha256Hex> {
     ))
 }
 
-/// The enforcer's statement about one request.
+/// A decided request, as an outcome names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutcomeSubject {
+    pub request_id: RequestId,
+    pub artifact_hash: Sha256Hex,
+}
+
+/// The enforcer's statement about one request, or about the set that it belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutcomeStatement {
     pub request_id: RequestId,
@@ -102,22 +111,52 @@ pub struct OutcomeStatement {
     pub tenant: TenantId,
     pub enforcer: EnforcerId,
     pub effect: OutcomeEffect,
-    /// The digests of the decisions that it is about.
+    /// The digests of the decisions that it is about: of a set, of all its parts.
     pub decisions: Vec<Sha256Hex>,
     pub at: Timestamp,
 }
 
-impl OutcomeStatement {
+/// A signed statement, with all its subjects.
+pub(super) struct OutcomeContent {
+    subjects: Vec<OutcomeSubject>,
+    set: Option<SetId>,
+    tenant: TenantId,
+    enforcer: EnforcerId,
+    effect: OutcomeEffect,
+    decisions: Vec<Sha256Hex>,
+    at: Timestamp,
+}
+
+impl OutcomeContent {
+    fn of(statement: &OutcomeStatement, set: Option<SetId>, further: &[OutcomeSubject]) -> Self {
+        let own = OutcomeSubject {
+            request_id: statement.request_id.clone(),
+            artifact_hash: statement.artifact_hash,
+        };
+        Self {
+            subjects: [&[own], further].concat(),
+            set,
+            tenant: statement.tenant.clone(),
+            enforcer: statement.enforcer.clone(),
+            effect: statement.effect,
+            decisions: statement.decisions.clone(),
+            at: statement.at,
+        }
+    }
+
     fn to_text(&self) -> Result<String> {
         let (outcome, cause) = self.effect.words();
         let decisions: Vec<_> = self.decisions.iter().map(ToString::to_string).collect();
-        let members = json!({
+        let subjects = self.subjects.iter().map(|subject| {
+            json!({
+                "name": subject.request_id.as_str(),
+                "digest": { "sha256": subject.artifact_hash.to_string() },
+            })
+        });
+        let mut members = json!({
             "_type": STATEMENT_TYPE,
             "predicateType": PREDICATE_TYPE,
-            "subject": [{
-                "name": self.request_id.as_str(),
-                "digest": { "sha256": self.artifact_hash.to_string() },
-            }],
+            "subject": subjects.collect::<Value>(),
             "predicate": {
                 "v": 1,
                 "tenantId": self.tenant.as_str(),
@@ -128,6 +167,9 @@ impl OutcomeStatement {
                 "at": self.at.to_string(),
             },
         });
+        if let Some(set) = self.set {
+            members["predicate"]["set"] = set.to_string().into();
+        }
         canonical_text(STATEMENT, &members)
     }
 
@@ -138,8 +180,6 @@ impl OutcomeStatement {
         read_version(&mut predicate)?;
         statement.constant("_type", STATEMENT_TYPE)?;
         statement.constant("predicateType", PREDICATE_TYPE)?;
-        let mut subject = statement.only_item("subject", "one subject")?;
-        let mut digest = subject.inner("digest")?;
         let (outcome, cause) = (predicate.str("outcome")?, predicate.str("cause")?);
         let effect = OutcomeEffect::parse(outcome, cause)
             .ok_or_else(|| predicate.refusal("outcome", "allowed, or denied with a cause"))?;
@@ -148,20 +188,99 @@ impl OutcomeStatement {
         let decisions = decisions.map(|node| Sha256Hex::parse(node.as_str()?));
         let decisions: Option<Vec<_>> = decisions.collect();
         let decisions = decisions.filter(|list| (1..=MAX_DECISIONS).contains(&list.len()));
+        let set = predicate.optional_parsed("set", "16 bytes in base64url", |text| {
+            SetId::parse(text).ok()
+        })?;
         let read = Self {
-            request_id: subject.id("name")?,
-            artifact_hash: digest.hash("sha256")?,
+            subjects: read_subjects(&mut statement)?,
+            set,
             tenant: predicate.id("tenantId")?,
             enforcer: predicate.id("enforcerId")?,
             effect,
             decisions: decisions.ok_or_else(|| predicate.refusal("decisions", expected))?,
             at: predicate.timestamp("at")?,
         };
-        for reader in [statement, subject, digest, predicate] {
-            reader.finish()?;
+        statement.finish()?;
+        predicate.finish()?;
+        match read.set {
+            None if read.subjects.len() > 1 => Err(statement.refusal("subject", "one subject"))?,
+            Some(_) if read.subjects.len() != read.decisions.len() => {
+                Err(predicate.refusal("decisions", "one digest for each subject"))?
+            }
+            Some(_) | None => Ok(read),
         }
-        Ok(read)
     }
+
+    pub(super) fn part_count(&self) -> usize {
+        self.subjects.len()
+    }
+
+    /// The statement about one request, if it is among the subjects.
+    pub(super) fn about(
+        &self,
+        artifact: &PlainArtifact,
+        tenant: &TenantId,
+        enforcer: &EnforcerId,
+        decision: &JsonNode<'_>,
+    ) -> Result<OutcomeStatement> {
+        let mut subjects = self.subjects.iter();
+        let place = subjects.position(|it| it.request_id == *artifact.request_id());
+        let own = place.and_then(|place| self.subjects.get(place));
+        let digest = decision_digest(decision);
+        let is_same_decision = match (self.set, place) {
+            (Some(_), Some(place)) => digest.as_ref() == self.decisions.get(place),
+            _ => digest.is_some_and(|digest| self.decisions.contains(&digest)),
+        };
+        let is_same_set = match artifact.rule() {
+            None => self.set.is_none(),
+            Some(ArtifactRule::Known(rule)) => self.set == Some(rule.set),
+            Some(ArtifactRule::Unknown) => true,
+        };
+        let same = [
+            ("request", own.is_some()),
+            (
+                "artifact",
+                own.is_some_and(|own| own.artifact_hash == artifact.hash()),
+            ),
+            ("tenant", self.tenant == *tenant),
+            ("enforcer", self.enforcer == *enforcer),
+            ("set", is_same_set),
+            ("decision", is_same_decision),
+        ];
+        if let Some((what, _)) = same.into_iter().find(|(_, is_same)| !is_same) {
+            return Err(Error::OtherOutcome { what });
+        }
+        Ok(OutcomeStatement {
+            request_id: artifact.request_id().clone(),
+            artifact_hash: artifact.hash(),
+            tenant: self.tenant.clone(),
+            enforcer: self.enforcer.clone(),
+            effect: self.effect,
+            decisions: self.decisions.clone(),
+            at: self.at,
+        })
+    }
+}
+
+fn read_subjects(statement: &mut MemberReader<'_, '_>) -> ReadResult<Vec<OutcomeSubject>> {
+    let list = statement.items("subject", MAX_DECISIONS, "subjects")?;
+    let read = |node| {
+        let mut subject = statement.item("subject", node)?;
+        let mut digest = subject.inner("digest")?;
+        let read = OutcomeSubject {
+            request_id: subject.id("name")?,
+            artifact_hash: digest.hash("sha256")?,
+        };
+        digest.finish()?;
+        subject.finish()?;
+        Ok(read)
+    };
+    let subjects: Vec<_> = list.iter().map(read).collect::<ReadResult<_>>()?;
+    let names: BTreeSet<_> = subjects.iter().map(|it| &it.request_id).collect();
+    if names.len() < subjects.len() {
+        return Err(statement.refusal("subject", "no request twice"));
+    }
+    Ok(subjects)
 }
 
 /// The key for the outcome of one request. It is stored only with a request that outlives its
@@ -192,14 +311,36 @@ impl OutcomeKey {
 
     /// Signs the statement; returns the DSSE envelope.
     pub fn sign(&self, statement: &OutcomeStatement) -> Result<String> {
-        let payload = statement.to_text()?;
+        self.envelope(&OutcomeContent::of(statement, None, &[]).to_text()?)
+    }
+
+    /// Signs the statement for a set. `further` are its other decided parts. The statement's
+    /// `decisions` has one digest for each part: its own first, then theirs in the same order.
+    pub fn sign_set(
+        &self,
+        statement: &OutcomeStatement,
+        set: SetId,
+        further: &[OutcomeSubject],
+    ) -> Result<String> {
+        let payload = OutcomeContent::of(statement, Some(set), further).to_text()?;
+        // A device must be able to read it.
+        OutcomeContent::parse(payload.as_bytes())?;
+        self.envelope(&payload)
+    }
+
+    fn envelope(&self, payload: &str) -> Result<String> {
         let signature = self.0.sign(&signed_bytes(payload.as_bytes())).to_bytes();
         let envelope = json!({
             "payload": STANDARD.encode(payload),
             "payloadType": PAYLOAD_TYPE,
             "signatures": [{ "sig": STANDARD.encode(signature) }],
         });
-        canonical_text(ENVELOPE, &envelope)
+        let text = canonical_text(ENVELOPE, &envelope)?;
+        if text.len() > MAX_ENVELOPE_CHARS {
+            let limit = MAX_ENVELOPE_CHARS;
+            return Err(Error::LongOutcome { limit });
+        }
+        Ok(text)
     }
 }
 
@@ -213,7 +354,7 @@ fn signed_bytes(payload: &[u8]) -> Vec<u8> {
 }
 
 /// Verifies an envelope as the gateway serves it: the enforcer that sealed `artifact` signed it,
-/// and about this decision.
+/// and about this decision. Of a set, only this part need be known.
 pub fn verify_outcome(
     envelope: &str,
     artifact: &PlainArtifact,
@@ -222,32 +363,22 @@ pub fn verify_outcome(
     decision: &JsonNode<'_>,
 ) -> Result<OutcomeStatement> {
     let key = artifact.outcome_key().ok_or(Error::NoOutcomeKey)?;
+    open_outcome(envelope, key)?.about(artifact, tenant, enforcer, decision)
+}
+
+pub(super) fn open_outcome(envelope: &str, key: &PublicKey) -> Result<OutcomeContent> {
     let node = parse(ENVELOPE, envelope.as_bytes())?;
     let (payload, signature) = read_envelope(&node)?;
     if !key.verifies(&signed_bytes(&payload), &signature) {
         return Err(Error::OutcomeSignature);
     }
-    let statement = OutcomeStatement::parse(&payload)?;
-    let same = [
-        ("request", statement.request_id == *artifact.request_id()),
-        ("artifact", statement.artifact_hash == artifact.hash()),
-        ("tenant", statement.tenant == *tenant),
-        ("enforcer", statement.enforcer == *enforcer),
-        (
-            "decision",
-            decision_digest(decision).is_some_and(|digest| statement.decisions.contains(&digest)),
-        ),
-    ];
-    match same.into_iter().find(|(_, is_same)| !is_same) {
-        Some((what, _)) => Err(Error::OtherOutcome { what }),
-        None => Ok(statement),
-    }
+    OutcomeContent::parse(&payload)
 }
 
 fn read_envelope(node: &JsonNode<'_>) -> ReadResult<(Vec<u8>, Signature)> {
     let mut envelope = MemberReader::named(ENVELOPE, node)?;
     envelope.constant("payloadType", PAYLOAD_TYPE)?;
-    let payload = STANDARD.decode(envelope.bounded_str("payload", 1, MAX_PAYLOAD_CHARS)?);
+    let payload = STANDARD.decode(envelope.bounded_str("payload", 1, MAX_ENVELOPE_CHARS)?);
     let payload = payload.map_err(|_| envelope.refusal("payload", "base64"))?;
     let mut signature = envelope.only_item("signatures", "one signature")?;
     let bytes = STANDARD.decode(signature.str("sig")?).ok();

@@ -10,6 +10,7 @@ use super::encoding::{self, canonical_text, parse_canonical, versioned};
 use super::error::{Error, Result};
 use super::keys::EncryptionKey;
 use super::link::{Fingerprint, PairingSecret};
+use super::operators::{OPERATORS, OperatorList};
 use super::random::{RandomSource, draw};
 use countersign_protocol::id::{ApproverId, EnforcerId};
 use countersign_protocol::pairing::Nonce;
@@ -17,20 +18,26 @@ use countersign_protocol::pairing::Nonce;
 const ANSWER: &str = "the approver's bundle";
 const PROOF_PURPOSE: &str = "countersign pairing v1";
 
-/// The message of a device that completes a pairing: its bundle, fresh randomness, and a proof if
-/// it used the link.
+/// The message of a device that completes a pairing: its bundle, fresh randomness, who works with
+/// the agent if the person said so, and a proof if it used the link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairingAnswer {
     bundle: DeviceBundle,
     random: [u8; 16],
+    operators: Option<OperatorList>,
     proof: Option<[u8; 32]>,
 }
 
 impl PairingAnswer {
-    fn new(bundle: &DeviceBundle, random: &mut impl RandomSource) -> Result<Self> {
+    fn new(
+        bundle: &DeviceBundle,
+        operators: Option<&OperatorList>,
+        random: &mut impl RandomSource,
+    ) -> Result<Self> {
         Ok(Self {
             bundle: bundle.clone(),
             random: *draw(random)?,
+            operators: operators.cloned(),
             proof: None,
         })
     }
@@ -44,12 +51,14 @@ impl PairingAnswer {
         reader.rename(ANSWER);
         let random = reader.str("random")?;
         let proof = reader.optional_str("proof")?;
+        let operators = OperatorList::read(&mut reader)?;
         reader.finish()?;
         let what = "the approver's proof";
         let proof = proof.map(|text| encoding::decode_array(what, text));
         Ok(Self {
             bundle,
             random: encoding::decode_array("the approver's random value", random)?,
+            operators,
             proof: proof.transpose()?,
         })
     }
@@ -61,6 +70,10 @@ impl PairingAnswer {
     fn spell(&self, proof: Option<&[u8; 32]>) -> Result<String> {
         let mut members = self.bundle.members();
         members["random"] = encoding::encode(&self.random).into();
+        // Enforcers that do not know this member refuse it, so it is there only if it was asked for.
+        if let Some(operators) = &self.operators {
+            members[OPERATORS] = json!(operators.ids());
+        }
         if let Some(proof) = proof {
             members["proof"] = encoding::encode(proof).into();
         }
@@ -138,12 +151,18 @@ impl PinnedEnforcer {
 pub struct PinnedDevice {
     approver: ApproverId,
     bundle: DeviceBundle,
+    operators: Option<OperatorList>,
 }
 
 impl PinnedDevice {
     getters! {
         pub ref approver: ApproverId;
         pub ref bundle: DeviceBundle;
+    }
+
+    /// The people who work with the agent, if its person has said so.
+    pub fn operators(&self) -> Option<&OperatorList> {
+        self.operators.as_ref()
     }
 }
 
@@ -155,9 +174,10 @@ pub fn answer_by_link(
     nonce: &Nonce,
     approver: &ApproverId,
     bundle: &DeviceBundle,
+    operators: Option<&OperatorList>,
     random: &mut impl RandomSource,
 ) -> Result<(PairingAnswer, PinnedEnforcer)> {
-    let mut answer = PairingAnswer::new(bundle, random)?;
+    let mut answer = PairingAnswer::new(bundle, operators, random)?;
     let transcript = transcript(&offer.0, nonce, approver, &answer)?;
     answer.proof = Some(secret.prove(&provable(&transcript)));
     Ok((answer, PinnedEnforcer::new(&offer.0)))
@@ -169,9 +189,10 @@ pub fn answer_by_code(
     nonce: &Nonce,
     approver: &ApproverId,
     bundle: &DeviceBundle,
+    operators: Option<&OperatorList>,
     random: &mut impl RandomSource,
 ) -> Result<(PairingAnswer, DigitComparison<PinnedEnforcer>)> {
-    let answer = PairingAnswer::new(bundle, random)?;
+    let answer = PairingAnswer::new(bundle, operators, random)?;
     let transcript = transcript(offer, nonce, approver, &answer)?;
     let digits = ComparisonDigits::of(&transcript, nonce);
     Ok((
@@ -199,6 +220,7 @@ pub fn receive_answer(
     let pinned = PinnedDevice {
         approver: approver.clone(),
         bundle: answer.bundle,
+        operators: answer.operators,
     };
     match answer.proof {
         Some(proof) if secret.proves(&provable(&transcript), &proof) => {

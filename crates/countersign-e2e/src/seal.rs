@@ -242,7 +242,18 @@ pub(super) fn open(
     sender: &EncryptionKey,
     context: &serde_json::Value,
 ) -> Result<Zeroizing<Vec<u8>>> {
-    let purpose = ciphertext.purpose;
+    let content_key = open_key(ciphertext, own_name, own, sender, context)?;
+    open_content(ciphertext, &content_key, context)
+}
+
+/// The content key, as `sender` made it for this recipient.
+pub(super) fn open_key(
+    ciphertext: &Ciphertext,
+    own_name: &str,
+    own: &DecryptionKey,
+    sender: &EncryptionKey,
+    context: &serde_json::Value,
+) -> Result<Zeroizing<[u8; 32]>> {
     let mut recipients = ciphertext.recipients.iter();
     let wrapped = recipients.find(|wrapped| wrapped.recipient == own_name);
     let wrapped = wrapped.ok_or(Error::NotARecipient)?;
@@ -252,17 +263,29 @@ pub(super) fn open(
         &OpModeR::Auth(sender.hpke()?),
         &own.hpke()?,
         &encapsulated.map_err(|_| Error::KeyNotOpened)?,
-        purpose.info(),
+        ciphertext.purpose.info(),
         &wrapped.key,
         key_data.as_bytes(),
     );
     let content_key = Zeroizing::new(content_key.map_err(|_| Error::KeyNotOpened)?);
-    let content_data = content_data(purpose, context, &ciphertext.recipients)?;
+    let content_key = content_key.as_slice().try_into();
+    Ok(Zeroizing::new(
+        content_key.map_err(|_| Error::KeyNotOpened)?,
+    ))
+}
+
+/// Decrypts with the content key alone, which proves nothing about the sender.
+pub(super) fn open_content(
+    ciphertext: &Ciphertext,
+    content_key: &[u8; 32],
+    context: &serde_json::Value,
+) -> Result<Zeroizing<Vec<u8>>> {
+    let content_data = content_data(ciphertext.purpose, context, &ciphertext.recipients)?;
     let payload = Payload {
         msg: &ciphertext.data,
         aad: content_data.as_bytes(),
     };
-    let cipher = Aes256Gcm::new_from_slice(&content_key).map_err(|_| Error::KeyNotOpened)?;
+    let cipher = Aes256Gcm::new(content_key.into());
     let content = cipher.decrypt((&ciphertext.nonce).into(), payload);
     Ok(Zeroizing::new(
         content.map_err(|_| Error::ContentNotOpened)?,

@@ -49,6 +49,8 @@ def write(directory: Path, text: str = TEXT, mode: int = 0o600, name: str = "def
 def test_a_profile_is_opened(profiles: Path) -> None:
     write(profiles)
     assert Client.from_profile().enforcer_id == "build-bot"
+    write(profiles, TEXT.replace('id = "build-bot"', 'id = "build-bot"\noperators = ["dave"]', 1))
+    assert Client.from_profile().enforcer_id == "build-bot"
 
 
 def test_names(profiles: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,6 +89,7 @@ def test_a_profile_of_another_user(profiles: Path) -> None:
     ("old", "new"),
     [
         ('id = "build-bot"', 'id = "build-bot"\nfuture = 1'),
+        ('id = "build-bot"', 'id = "build-bot"\noperators = "dave"'),
         ('tenant = "acme"', 'tenant = "acme"\nmode = "open"'),
         ('paired_at = "', 'fail_open = true\npaired_at = "'),
         ('id = "build-bot"', ""),

@@ -94,6 +94,8 @@ export function parseProfile(text: string, what = "the profile"): Profile {
 
 function readEnforcer(enforcer: TableReader): Profile {
 	const gateway = enforcer.table("gateway");
+	// Only rules use it, and the library asks without one.
+	if (enforcer.has("operators")) enforcer.texts("operators");
 	const profile = {
 		enforcerId: enforcer.id("id"),
 		privateKey: enforcer.key("key"),

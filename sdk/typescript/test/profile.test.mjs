@@ -15,6 +15,7 @@ const PROFILE = `# A profile of Countersign.
 [enforcer]
 id = "build-bot"
 key = "${KEY}"
+operators = ["dave"]
 
 [enforcer.gateway]
 urls = ["http://127.0.0.1:1", "https://gateway.example.org/base"]

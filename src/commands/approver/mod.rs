@@ -15,6 +15,8 @@ mod passphrase;
 mod payload;
 mod prompt;
 mod questions;
+mod receipt;
+mod rule_text;
 mod verify;
 mod view;
 

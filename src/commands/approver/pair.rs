@@ -1,7 +1,7 @@
 //! `pair LINK|CODE`, `pairings` and `unpair` from the approver's side.
 
 use anyhow::Context as _;
-use countersign::client::approver::{Approver, EnrolmentProgress, KnownKey};
+use countersign::client::approver::{Approver, EnrolmentProgress, PairingChoice};
 use countersign::client::profile::{EnforcerRecord, ProfileFile};
 use countersign::client::{ClientError, visible};
 use countersign::e2e::PairingLink;
@@ -19,7 +19,7 @@ use crate::commands::terminal::{Colour, TerminalScreen, confirm_digits};
 pub async fn pair(
     options: &ClientOptions,
     answer: &str,
-    known: KnownKey,
+    choice: PairingChoice,
 ) -> anyhow::Result<ExitAction> {
     let mut approver = open(options)?;
     let mut screen = TerminalScreen::new(options.json);
@@ -29,13 +29,13 @@ pub async fn pair(
         return Err(ClientError::DeviceNotInForce.into());
     }
     let record = if let Some(code) = PairingCode::parse(&text) {
-        match by_code(&mut approver, &mut screen, code, known).await? {
+        match by_code(&mut approver, &mut screen, code, choice).await? {
             Some(record) => record,
             None => return Ok(ExitAction::code(DENIED)),
         }
     } else {
         let link = PairingLink::parse(&text)?;
-        approver.pair_by_link_with(&link, known).await?
+        approver.pair_by_link_with(&link, choice).await?
     };
     let word = screen.paint(Colour::Green, "paired");
     screen.remark(&format!("{word} with {}", shown(&record)));
@@ -65,9 +65,9 @@ async fn by_code(
     approver: &mut Approver,
     screen: &mut TerminalScreen,
     code: PairingCode,
-    known: KnownKey,
+    choice: PairingChoice,
 ) -> anyhow::Result<Option<EnforcerRecord>> {
-    let comparing = approver.pair_by_code_with(code, known).await?;
+    let comparing = approver.pair_by_code_with(code, choice).await?;
     let label = comparing.label().map(visible);
     let label = label.map(|label| format!(" ({label})")).unwrap_or_default();
     screen.say(&format!(
@@ -93,6 +93,7 @@ pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedEntry>> {
             "enforcerLabel": record.label,
             "pairedAt": record.paired_at,
             "introducedBy": null,
+            "operators": record.operators,
         });
         let (id, since) = (visible(&record.id), visible(&record.paired_at));
         let mut line = format!("{id}  enforcer, paired {since}");
@@ -109,6 +110,10 @@ pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedEntry>> {
             line = format!("{line}, introduced by {name}({id}){revoked}");
             json["introducedBy"] =
                 json!({ "deviceId": by.id, "name": by.name, "revoked": by.is_revoked });
+        }
+        if !record.operators.is_empty() {
+            let names: Vec<_> = record.operators.iter().map(|id| visible(id)).collect();
+            line = format!("{line}; works with it: {}", names.join(", "));
         }
         pairings.push(ListedEntry { json, line });
     }

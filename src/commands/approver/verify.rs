@@ -11,6 +11,7 @@ use countersign::e2e::{DeviceId, DeviceTrust, Error};
 use serde_json::json;
 
 use super::artifact::members_of;
+use super::receipt::{ReceiptDemands, anchors_of, is_receipt, named_anchors, verify_receipt};
 use super::view::render_artifact;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::exit_action::{DENIED, ExitAction};
@@ -20,26 +21,49 @@ use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, paint
 pub const EXAMPLES: &str = "\
 Examples:
   countersign verify decision.json                   by the devices that this profile knows
-  countersign verify decision.json --device BZ1OM9Qh8n1nAHjvVg9kmg";
+  countersign verify decision.json --device BZ1OM9Qh8n1nAHjvVg9kmg
+  countersign verify receipt.json                    the decisions of several people, from --approvals
+  countersign verify receipt.json --device alice=BZ1OM9Qh8n1nAHjvVg9kmg --device bob=Yx0fT7mR2oZ4aQmJc1uE5g
+  countersign verify receipt.json --approvals 2 --from alice,bob,carol --enforcer ci";
 
 #[derive(Args)]
 pub struct VerifyArgs {
     #[command(flatten)]
     options: ClientOptions,
-    /// A file that `approve --save` or `ask --save` wrote, or - for standard input.
+    /// A file that `approve --save`, `ask --save` or `run --save` wrote, or - for standard input.
     file: PathBuf,
-    /// Trust this device instead of those that the profile knows.
-    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
-    device: Option<String>,
+    /// Trust this device instead of those that the profile knows. For a receipt of several people
+    /// as APPROVER=ID, once for each.
+    #[arg(long = "device", value_name = "ID", allow_hyphen_values = true)]
+    devices: Vec<String>,
+    #[command(flatten)]
+    demands: ReceiptDemands,
 }
 
 pub fn run(args: &VerifyArgs) -> anyhow::Result<ExitAction> {
-    let record = DecisionRecord::parse(&read(&args.file)?)?;
+    let text = read(&args.file)?;
     let mut screen = TerminalScreen::new(args.options.json);
+    if is_receipt(&text) {
+        let anchors = match args.devices.as_slice() {
+            [] => anchors_of(trusts(&args.options.file()?)?),
+            devices => named_anchors(devices)?,
+        };
+        let json = args.options.json;
+        return verify_receipt(&text, &anchors, &args.demands, json, &mut screen);
+    }
+    if !args.demands.is_empty() {
+        let problem = "--approvals and --enforcer are for receipts; this is one person's decision";
+        return Err(ClientError::Choice(problem).into());
+    }
+    let record = DecisionRecord::parse(&text)?;
     let outcome = record.verify().map_err(|error| error.to_string());
-    let trust = match &args.device {
-        Some(id) => by_id(&record, id)?,
-        None => by_profile(&record, &args.options)?,
+    let trust = match args.devices.as_slice() {
+        [] => by_profile(&record, &args.options)?,
+        [id] => by_id(&record, id)?,
+        _ => {
+            let problem = "one device signed this decision, so --device can be given once";
+            return Err(ClientError::Choice(problem).into());
+        }
     };
     let outcome = outcome.and_then(|verified| match &trust {
         Ok(()) => Ok(verified),

@@ -7,12 +7,13 @@ use std::time::Duration;
 use countersign::agent::Agent;
 use countersign::client::approver::{InboxRequest, StrangeDevice, agent_reason, requested_actions};
 use countersign::client::visible;
-use countersign::e2e::{DEVICES, OUTCOME, PlainArtifact, REPOSITORY};
+use countersign::e2e::{ArtifactRule, DEVICES, OUTCOME, PlainArtifact, REPOSITORY, RULE};
 use countersign::protocol::timestamp::Timestamp;
 use serde_json::{Map, Value, json};
 
 use super::artifact::members_of;
 use super::payload::{formatted, render_payload, shell_line, warnings};
+use super::rule_text::rule_sentence;
 use crate::commands::terminal::{Colour, minutes, paint};
 
 const SALT: &str = "countersign.salt";
@@ -188,6 +189,9 @@ pub fn render_artifact(artifact: &PlainArtifact, colour: bool) -> String {
         let _never = writeln!(text, "{name} {}", visible(value));
     };
     line("repository", artifact.repository());
+    if let Some(rule) = artifact.rule() {
+        line("rule", &rule_sentence(rule));
+    }
     for (member, name) in [
         ("baseRevision", "revision"),
         ("sessionId", "session"),
@@ -219,6 +223,9 @@ pub fn render_artifact(artifact: &PlainArtifact, colour: bool) -> String {
         extensions.remove(DEVICES);
         if extensions.get(OUTCOME).is_some_and(|named| named["v"] == 1) {
             extensions.remove(OUTCOME);
+        }
+        if let Some(ArtifactRule::Known(_)) = artifact.rule() {
+            extensions.remove(RULE);
         }
         if extensions.is_empty() {
             rest.remove("extensions");

@@ -28,6 +28,12 @@ pub fn check(
         let message = format!("every call in {directory} needs approval: {reason}");
         return report.warn(CHECK, message, "correct the file");
     }
+    for (commands, demand) in policy.command_rules() {
+        let message = format!(
+            "{commands}: {demand}; a script is a name like any other, so a rule without commands, tools and paths is safer"
+        );
+        report.ok("rule", message);
+    }
     let wide = policy.wide_classes();
     if wide.is_empty() {
         return report.ok(CHECK, format!("valid in {directory}"));

@@ -6,16 +6,20 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use countersign::client::enforcer::{AcceptedApproval, ApprovalDenial, ApprovalRequest, Enforcer};
+use countersign::client::enforcer::{
+    AcceptedApproval, AcceptedSet, ApprovalDenial, ApprovalRequest, Enforcer,
+};
 use countersign::client::profile::ProfileFile;
 use countersign::client::{DecisionRecord, visible};
 use countersign::clock::Clock;
 use countersign::e2e::ArtifactHints;
 use serde_json::{Value, json};
-use tokio::sync::watch;
 use tokio::time::interval;
 
+use super::ask_set::await_set;
 use super::content::{ContentKind, ContentOptions, MAX_CONTENT_BYTES, RequestContent};
+use super::interruption::{AskInterruption, say_trouble};
+use super::rule_options::{RuleOptions, demands};
 use crate::commands::approver::payload_headline;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::complete;
@@ -30,6 +34,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   git diff | countersign ask --type patch
   countersign ask --type plan PLAN.md
+  countersign ask --approvals 2 --save receipt.json PLAN.md
   countersign ask --action approve:staging:'To staging' --action approve:production:'To production' --action reject:no:'Not today' release.json";
 
 #[derive(Args)]
@@ -45,6 +50,8 @@ pub struct AskArgs {
     /// Ask only this approver.
     #[arg(long, value_name = "ID", add = complete::approvers())]
     approver: Option<String>,
+    #[command(flatten)]
+    rule: RuleOptions,
     /// A choice to offer the approver, as approve:ID:CAPTION or reject:ID:CAPTION; up to five.
     #[arg(long = "action", value_name = "CHOICE", value_parser = parse_action)]
     actions: Vec<Value>,
@@ -53,7 +60,7 @@ pub struct AskArgs {
     save: Option<PathBuf>,
     /// Decide here what agents of this machine wait for, with the key of your own device: the same
     /// as `waiting --decide`.
-    #[arg(long, conflicts_with_all = ["kind", "approver", "actions", "save", "file"])]
+    #[arg(long, conflicts_with_all = ["kind", "approver", "RuleOptions", "actions", "save", "file"])]
     local: bool,
     /// A text, or a JSON object that is shown as it is; standard input by default.
     file: Option<PathBuf>,
@@ -79,9 +86,24 @@ pub async fn run(args: AskArgs) -> anyhow::Result<ExitAction> {
     if let Some(file) = &args.save {
         anyhow::ensure!(!file.exists(), "{} already exists", file.display());
     }
-    let request = request(&args)?;
+    let mut request = request(&args)?;
     let file = args.options.file()?;
+    let rules = demands(&mut request, args.rule.demand(), &file, None).await;
+    let rules = rules.map_err(anyhow::Error::msg)?;
     let mut enforcer = Enforcer::open(&file, &Clock::system())?;
+    if let Some(terms) = enforcer.terms_of(&rules)? {
+        let wants_receipt = args.save.is_some();
+        let asking = await_set(&mut enforcer, request, terms, wants_receipt, &mut screen);
+        let result = asking.await?;
+        result.save(args.save.as_deref(), &mut screen);
+        return match result.decided {
+            Ok(accepted) => {
+                print_set(&accepted)?;
+                Ok(ExitAction::DONE)
+            }
+            Err(interruption) => not_approved(interruption, &mut screen),
+        };
+    }
     let notice = waiting_file(&file, "countersign ask", &request);
     match await_decision(&mut enforcer, request, &mut screen, notice).await? {
         Ok((accepted, record)) => {
@@ -101,27 +123,52 @@ pub async fn run(args: AskArgs) -> anyhow::Result<ExitAction> {
             }))?;
             Ok(ExitAction::DONE)
         }
-        Err(AskInterruption::BySignal(code)) => Ok(ExitAction::code(code)),
-        Err(AskInterruption::ByDenial(denial)) => {
-            screen.say(&format!("countersign: denied: {denial}"));
-            let hints = match &denial {
-                ApprovalDenial::Rejected(rejection) => &rejection.hints,
-                _ => &ArtifactHints::default(),
-            };
-            print_json(&json!({
-                "outcome": "denied",
-                "cause": cause(&denial),
-                "message": denial.to_string(),
-                "actionId": hints.action_id,
-                "reason": hints.reason,
-            }))?;
-            Ok(ExitAction::code(match denial {
-                denial if denial.is_timeout() => NO_DECISION,
-                ApprovalDenial::Unavailable(_) => UNAVAILABLE,
-                _ => DENIED,
-            }))
-        }
+        Err(interruption) => not_approved(interruption, &mut screen),
     }
+}
+
+/// Prints the approvals of several people.
+fn print_set(accepted: &AcceptedSet) -> anyhow::Result<()> {
+    let approvals = accepted.approvals.iter().map(|approval| {
+        json!({
+            "approverId": approval.approver,
+            "deviceId": approval.device.to_string(),
+            "reason": approval.hints.reason,
+        })
+    });
+    print_json(&json!({
+        "outcome": "approved",
+        "actionId": accepted.choice.action_id,
+        "approvals": approvals.collect::<Value>(),
+    }))
+}
+
+/// Says why there is no approval, and ends with the status for that.
+fn not_approved(
+    interruption: AskInterruption,
+    screen: &mut TerminalScreen,
+) -> anyhow::Result<ExitAction> {
+    let denial = match interruption {
+        AskInterruption::BySignal(code) => return Ok(ExitAction::code(code)),
+        AskInterruption::ByDenial(denial) => denial,
+    };
+    screen.say(&format!("countersign: denied: {denial}"));
+    let hints = match &denial {
+        ApprovalDenial::Rejected(rejection) => &rejection.hints,
+        _ => &ArtifactHints::default(),
+    };
+    print_json(&json!({
+        "outcome": "denied",
+        "cause": cause(&denial),
+        "message": denial.to_string(),
+        "actionId": hints.action_id,
+        "reason": hints.reason,
+    }))?;
+    Ok(ExitAction::code(match denial {
+        denial if denial.is_timeout() => NO_DECISION,
+        ApprovalDenial::Unavailable(_) => UNAVAILABLE,
+        _ => DENIED,
+    }))
 }
 
 fn request(args: &AskArgs) -> anyhow::Result<ApprovalRequest> {
@@ -163,31 +210,6 @@ fn request(args: &AskArgs) -> anyhow::Result<ApprovalRequest> {
         submit_timeout: args.timeout,
     };
     wanted.request()
-}
-
-/// Why there is no approval.
-pub(super) enum AskInterruption {
-    ByDenial(ApprovalDenial),
-    /// With the exit status.
-    BySignal(u8),
-}
-
-/// Does `work`, and says once if the gateway does not answer meanwhile.
-pub(super) async fn say_trouble<T>(
-    screen: &mut TerminalScreen,
-    mut trouble: watch::Receiver<Option<String>>,
-    work: impl Future<Output = T>,
-) -> T {
-    tokio::pin!(work);
-    let text = tokio::select! {
-        biased;
-        done = &mut work => return done,
-        text = trouble.wait_for(Option::is_some) => text.ok().and_then(|text| text.clone()),
-    };
-    if let Some(text) = text {
-        screen.remark(&format!("countersign: {text}; trying again"));
-    }
-    work.await
 }
 
 /// Shows a request to other terminals while it waits.

@@ -1,9 +1,13 @@
 //! The enforcer's commands: pairing, and asking before something happens.
 
 mod ask;
+mod ask_set;
 mod content;
 mod grants;
+mod interruption;
 mod pair;
+mod program;
+mod rule_options;
 mod run;
 
 use clap::Subcommand;
@@ -15,6 +19,7 @@ pub use self::content::{
 };
 pub use self::grants::{forget_grants, grants};
 pub use self::pair::{PairArgs, pair, pairings, unpair};
+pub use self::rule_options::demands;
 
 #[derive(Subcommand)]
 pub enum EnforcerCommand {

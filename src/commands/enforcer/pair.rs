@@ -4,11 +4,13 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use clap::Args;
+use countersign::client::approver::{KnownKey, PairingChoice};
 use countersign::client::enforcer::{Enforcer, PairingCompletion};
 use countersign::client::profile::ProfileFile;
-use countersign::client::visible;
+use countersign::client::{ClientError, visible};
 use countersign::clock::Clock;
-use countersign::e2e::{MAX_LABEL_CHARS, ReceivedAnswer, is_label};
+use countersign::e2e::{MAX_LABEL_CHARS, OperatorList, ReceivedAnswer, is_label};
+use countersign::protocol::id::{ApproverId, TextId as _};
 use serde_json::json;
 
 use crate::commands::client_options::{ClientOptions, ListedEntry, host_name};
@@ -27,8 +29,34 @@ pub struct PairArgs {
     /// Accept a new key of an enforcer that this device already knows. Only if it was set up again.
     #[arg(long, requires = "answer")]
     pub replace: bool,
+    /// The approver who works with this agent, and so does not approve where a rule wants somebody
+    /// else; may be repeated. `none`: nobody does.
+    #[arg(long = "operator", value_name = "ID", requires = "answer")]
+    operators: Vec<String>,
     #[command(flatten)]
     offer: OfferArgs,
+}
+
+impl PairArgs {
+    /// The person's word on the pairing that is answered.
+    pub fn choice(&self) -> anyhow::Result<PairingChoice> {
+        let ids = match self.operators.as_slice() {
+            [only] if only == "none" => [].iter(),
+            ids => ids.iter(),
+        };
+        let ids = ids.map(|id| ApproverId::parse(id).filter(|id| id.as_str() != "none"));
+        let list = ids.collect::<Option<_>>().and_then(OperatorList::new);
+        let problem = "--operator takes the id of an approver, each once and at most 16, or none";
+        let list = list.ok_or(ClientError::Choice(problem))?;
+        Ok(PairingChoice {
+            known: if self.replace {
+                KnownKey::Replace
+            } else {
+                KnownKey::Keep
+            },
+            operators: (!self.operators.is_empty()).then_some(list),
+        })
+    }
 }
 
 /// The offer of an enforcer to an approver.
@@ -144,6 +172,12 @@ async fn settle(
         "{paired} with {shown} on {name} ({})",
         device.bundle().id()
     ));
+    if let Some(operators) = device.operators() {
+        let names = operators.ids().iter().map(|id| visible(id.as_str()));
+        let names = names.collect::<Vec<_>>().join(", ");
+        let names = if names.is_empty() { "nobody" } else { &names };
+        screen.say(&format!("{shown} says who works with this agent: {names}"));
+    }
     Ok(Ok(approver))
 }
 
@@ -164,6 +198,7 @@ pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedEntry>> {
                 "pairedAt": record.paired_at,
                 "devices": devices.len(),
                 "inForce": listed.collect::<Vec<_>>(),
+                "operators": enforcer.operators(),
             }),
             line: format!(
                 "{}  approver on {}, paired {}",

@@ -1,7 +1,6 @@
 //! `run`: asks, and becomes the command if a person has approved it.
 
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,15 +8,22 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
-use countersign::client::enforcer::{ApprovalDenial, ApprovalRequest, Enforcer, GrantSubject};
+use countersign::client::enforcer::{
+    ApprovalDenial, ApprovalRequest, Enforcer, GrantSubject, RuleDemand,
+};
 use countersign::client::visible;
 use countersign::clock::Clock;
+use countersign::e2e::RuleTerms;
 use serde_json::{Map, json};
 use tokio::time::{Instant, timeout_at};
 
-use super::ask::{AskInterruption, await_decision, say_trouble, waiting_file};
+use super::ask::{await_decision, waiting_file};
+use super::ask_set::await_set;
 use super::content::repository_name;
+use super::interruption::{AskInterruption, say_trouble};
 use super::pair::{OfferArgs, pair_on};
+use super::program::find_program;
+use super::rule_options::{RuleOptions, demands};
 use crate::commands::approver::payload_headline;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::complete;
@@ -33,6 +39,7 @@ Examples:
   countersign run -- echo hello
   countersign run --timeout 1h -- terraform apply
   countersign run --approver alice -- sh -c 'rm -rf build && make'
+  countersign run --approvals 2 --from alice,bob,carol --save receipt.json -- make release
   countersign run --always-ask -- git push      even if a grant allows it";
 
 const GRANT_TIMEOUT: Duration = Duration::from_secs(15);
@@ -47,6 +54,11 @@ pub struct RunArgs {
     /// Ask only this approver.
     #[arg(long, value_name = "ID", add = complete::approvers())]
     approver: Option<String>,
+    #[command(flatten)]
+    rule: RuleOptions,
+    /// Save a receipt of the decisions under a rule to a file for `verify`.
+    #[arg(long, value_name = "FILE", requires = "RuleOptions")]
+    save: Option<PathBuf>,
     /// Ask even if a grant allows the command.
     #[arg(long)]
     always_ask: bool,
@@ -110,12 +122,21 @@ async fn approved(
     };
     let subject = GrantSubject::of(&request.payload, &request.repository);
     let subject = subject.context("the command cannot be described")?;
+    if args.save.is_some() && args.guard.is_some() {
+        let problem = "a guard gives no receipt; --save is not possible through it";
+        return Ok(Err(denied(screen, json, "error", problem)));
+    }
+    let file = args.options.file()?;
+    let rules = demands(&mut request, args.rule.demand(), &file, args.guard.as_ref());
+    let rules = match rules.await {
+        Ok(rules) => rules,
+        Err(problem) => return Ok(Err(denied(screen, json, "unavailable", &problem))),
+    };
     if let Some(guard) = &args.guard {
-        let asked = ask_guard(guard, args, request, screen).await?;
+        let asked = ask_guard(guard, args, request, rules, screen).await?;
         return Ok(asked.map(|()| become_command(&program, &argv)));
     }
     let until = Instant::now() + args.timeout;
-    let file = args.options.file()?;
     let mut enforcer = Enforcer::open(&file, &Clock::system())?;
     let can_pair = screen.is_terminal() && !json;
     if enforcer.approvers().is_empty()
@@ -123,6 +144,11 @@ async fn approved(
         && let Err(ending) = pair_until(until, &mut enforcer, screen).await?
     {
         return Ok(Err(ending));
+    }
+    if let Some(terms) = enforcer.terms_of(&rules)? {
+        request.timeout = until.saturating_duration_since(Instant::now());
+        let asked = ask_several(&mut enforcer, args, request, terms, screen).await?;
+        return Ok(asked.map(|()| become_command(&program, &argv)));
     }
     if !args.always_ask && is_granted(&mut enforcer, args, &subject, screen).await {
         return Ok(Ok(become_command(&program, &argv)));
@@ -190,15 +216,56 @@ async fn pair_until(
     Ok(paired?.map(drop).map_err(ExitAction::code))
 }
 
+/// Asks the people of a rule. No grant counts here, and none is kept. The inner error is how the
+/// command ends then.
+async fn ask_several(
+    enforcer: &mut Enforcer,
+    args: &RunArgs,
+    request: ApprovalRequest,
+    terms: RuleTerms,
+    screen: &mut TerminalScreen,
+) -> anyhow::Result<Result<(), ExitAction>> {
+    let json = args.options.json;
+    if let Some(file) = &args.save {
+        anyhow::ensure!(!file.exists(), "{} already exists", file.display());
+    }
+    let result = await_set(enforcer, request, terms, args.save.is_some(), screen).await?;
+    result.save(args.save.as_deref(), screen);
+    match result.decided {
+        Ok(accepted) => {
+            let who = accepted
+                .approvals
+                .iter()
+                .map(|it| visible(it.approver.as_str()));
+            let who: Vec<_> = who.collect();
+            if json {
+                let outcome = json!({ "outcome": "approved", "approverIds": who });
+                screen.say(&outcome.to_string());
+            } else {
+                say_approved(screen, json, "approved", &who.join(", "), "");
+            }
+            Ok(Ok(()))
+        }
+        Err(AskInterruption::BySignal(code)) => Ok(Err(ExitAction::code(code))),
+        Err(AskInterruption::ByDenial(denial)) => {
+            let (cause, message) = (cause(&denial), denial.to_string());
+            Ok(Err(denied(screen, json, cause, &message)))
+        }
+    }
+}
+
 /// Asks through a guard. The inner error is how the command ends then.
 async fn ask_guard(
     guard: &GuardAddress,
     args: &RunArgs,
     request: ApprovalRequest,
+    rules: Vec<RuleDemand>,
     screen: &mut TerminalScreen,
 ) -> anyhow::Result<Result<(), ExitAction>> {
     let json = args.options.json;
+    let is_listed = rules.is_empty();
     let call = AskCall {
+        rules,
         may_be_granted: !args.always_ask,
         may_keep: true,
         ..AskCall::new(request)
@@ -206,7 +273,9 @@ async fn ask_guard(
     let sentence = payload_headline(&call.artifact_type, &call.payload);
     let mut notice = WaitingFile::new(&args.options.file()?, "countersign run", sentence);
     let asked = |id: &str, approvers: &[String], seconds| {
-        notice.show(id, approvers, seconds);
+        if is_listed {
+            notice.show(id, approvers, seconds);
+        }
         screen.progress(&format!("waiting for {} …", approvers.join(", ")));
     };
     let replied = tokio::select! {
@@ -305,48 +374,4 @@ fn words(command: &[OsString]) -> Option<Vec<&str>> {
 
 fn text(path: &Path) -> anyhow::Result<&str> {
     (path.to_str()).ok_or_else(|| anyhow::anyhow!("{}: the path is not UTF-8", path.display()))
-}
-
-struct NoProgram {
-    message: &'static str,
-    /// As shells have it.
-    code: u8,
-}
-
-const NOT_FOUND: NoProgram = NoProgram {
-    message: "command not found",
-    code: 127,
-};
-const NOT_EXECUTABLE: NoProgram = NoProgram {
-    message: "not executable",
-    code: 126,
-};
-
-/// Finds the program before anyone is asked: the path that was approved is the one that is run.
-fn find_program(name: &str, directory: &Path) -> Result<PathBuf, NoProgram> {
-    let is_file = |path: &Path| path.metadata().is_ok_and(|metadata| metadata.is_file());
-    let is_executable = |path: &Path| {
-        let mode = path
-            .metadata()
-            .map(|metadata| metadata.permissions().mode());
-        is_file(path) && mode.is_ok_and(|mode| mode & 0o111 != 0)
-    };
-    if name.contains('/') {
-        let path = directory.join(name);
-        return match (is_file(&path), is_executable(&path)) {
-            (_, true) => Ok(path),
-            (true, false) => Err(NOT_EXECUTABLE),
-            (false, false) => Err(NOT_FOUND),
-        };
-    }
-    let places = std::env::var_os("PATH").unwrap_or_default();
-    let places = std::env::split_paths(&places).map(|place| directory.join(place).join(name));
-    let mut found = None;
-    for path in places.filter(|path| is_file(path)) {
-        if is_executable(&path) {
-            return Ok(path);
-        }
-        found = Some(NOT_EXECUTABLE);
-    }
-    Err(found.unwrap_or(NOT_FOUND))
 }

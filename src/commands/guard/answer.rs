@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use countersign::client::enforcer::{ApprovalRequest, Enforcer, GrantSubject};
+use countersign::client::enforcer::{
+    ApprovalRequest, Enforcer, GrantSubject, PendingSet, RuleDemand,
+};
 use countersign::client::profile::ProfileFile;
 use countersign::client::visible;
 use countersign::clock::Clock;
@@ -22,14 +24,14 @@ const MAX_REQUEST_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
 pub const INTERRUPTED: &str = "interrupted before anyone decided";
 
 /// Called once the gateway has the request: with its id, the approvers who are asked, and the
-/// seconds left.
+/// seconds left. With several people, called again after each decision, with what is still needed.
 pub type AskedReport<'r> = &'r mut (dyn FnMut(&str, Vec<String>, u64) + Send);
 
 /// Answers a request. Only an accepted approval or a grant allows. `stop` denies, and withdraws the
 /// request.
 pub async fn answer(
     file: &ProfileFile,
-    call: AskCall,
+    mut call: AskCall,
     stop: &CancellationToken,
     asked: AskedReport<'_>,
     still_holds: impl AsyncFnOnce() -> Result<(), String>,
@@ -40,6 +42,13 @@ pub async fn answer(
         Ok(enforcer) => enforcer,
         Err(error) => return AskReply::denied("error", error.to_string()),
     };
+    RuleDemand::add_approver(&mut call.rules, &mut call.approver);
+    let terms = match enforcer.terms_of(&call.rules) {
+        Ok(terms) => terms,
+        Err(error) => return AskReply::denied("error", error.to_string()),
+    };
+    // An approval of before, by one person, does not stand in for those of a rule.
+    call.may_be_granted &= terms.is_none();
     let session = (call.session.as_ref()).and_then(|session| session_of(&enforcer, session));
     let interrupted = || AskReply::denied("interrupted", INTERRUPTED);
     let granted = tokio::select! {
@@ -67,16 +76,28 @@ pub async fn answer(
         submit_timeout: left.min(Duration::from_millis(call.submit_timeout_ms)),
     };
     let may_keep = call.may_keep;
-    let deciding = decide(
-        &mut enforcer,
-        request,
-        may_keep,
-        until,
-        stop,
-        asked,
-        still_holds,
-    );
-    let mut reply = deciding.await;
+    let (enforcer, deadline) = (&mut enforcer, until + JUDGE_TIMEOUT);
+    let mut reply = if let Some(terms) = terms {
+        let prepared = tokio::select! {
+            prepared = enforcer.prepare_set(request, terms) => prepared,
+            () = stop.cancelled() => return interrupted(),
+        };
+        match prepared {
+            Ok(pending) => decide_set(pending, deadline, stop, asked, still_holds).await,
+            Err(denial) => AskReply::of_denial(None, &denial),
+        }
+    } else {
+        let deciding = decide(
+            enforcer,
+            request,
+            may_keep,
+            deadline,
+            stop,
+            asked,
+            still_holds,
+        );
+        deciding.await
+    };
     let Some(waiting) = waiting else {
         return reply;
     };
@@ -120,7 +141,7 @@ async fn decide(
     enforcer: &mut Enforcer,
     request: ApprovalRequest,
     may_keep: bool,
-    until: Instant,
+    deadline: Instant,
     stop: &CancellationToken,
     asked: AskedReport<'_>,
     still_holds: impl AsyncFnOnce() -> Result<(), String>,
@@ -140,7 +161,7 @@ async fn decide(
     let outcome = tokio::select! {
         outcome = pending.decision_if(submitted, still_holds) => Some(outcome),
         () = stop.cancelled() => None,
-        () = sleep_until(until + JUDGE_TIMEOUT) => None,
+        () = sleep_until(deadline) => None,
     };
     match outcome {
         Some(Ok(accepted)) => {
@@ -165,6 +186,38 @@ async fn decide(
             AskReply {
                 request_id: Some(id),
                 ..AskReply::denied("interrupted", message)
+            }
+        }
+    }
+}
+
+/// The same for several people. No grant is kept.
+async fn decide_set(
+    mut pending: PendingSet<'_>,
+    deadline: Instant,
+    stop: &CancellationToken,
+    asked: AskedReport<'_>,
+    still_holds: impl AsyncFnOnce() -> Result<(), String>,
+) -> AskReply {
+    let id = pending.request_ids().next().map(ToString::to_string);
+    let (id, until) = (id.unwrap_or_default(), pending.until());
+    let report = |needed| {
+        let left = until.saturating_duration_since(Instant::now());
+        asked(&id, vec![needed], left.as_secs());
+    };
+    let outcome = tokio::select! {
+        outcome = pending.decision_if(report, still_holds) => Some(outcome),
+        () = stop.cancelled() => None,
+        () = sleep_until(deadline) => None,
+    };
+    match outcome {
+        Some(Ok(accepted)) => AskReply::of_set(id, &accepted),
+        Some(Err(denial)) => AskReply::of_denial(Some(id), &denial),
+        None => {
+            pending.interrupt().await;
+            AskReply {
+                request_id: Some(id),
+                ..AskReply::denied("interrupted", format!("{INTERRUPTED}; it was withdrawn"))
             }
         }
     }

@@ -5,7 +5,9 @@ use std::io;
 use std::time::Duration;
 
 use countersign::agent::QuestionAnswers;
-use countersign::client::enforcer::{AcceptedApproval, ApprovalDenial, ApprovalRequest};
+use countersign::client::enforcer::{
+    AcceptedApproval, AcceptedSet, ApprovalDenial, ApprovalRequest, RuleDemand,
+};
 use countersign::client::visible;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -40,6 +42,9 @@ pub struct AskCall {
     pub members: Map<String, Value>,
     /// Only this approver.
     pub approver: Option<String>,
+    /// The demands of the rules about it, as far as the caller knows them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<RuleDemand>,
     pub session: Option<AgentSession>,
     /// Whether a grant may answer it.
     pub may_be_granted: bool,
@@ -62,6 +67,7 @@ impl AskCall {
             payload: request.payload,
             members: request.members,
             approver: request.approver,
+            rules: Vec::new(),
             session: None,
             may_be_granted: false,
             may_keep: false,
@@ -187,6 +193,30 @@ impl AskReply {
         }
     }
 
+    pub fn of_set(id: String, accepted: &AcceptedSet) -> Self {
+        let approvals = accepted.approvals.iter();
+        let names: Vec<_> = approvals
+            .clone()
+            .map(|it| visible(it.approver.as_str()))
+            .collect();
+        let comments = approvals.zip(&names).filter_map(|(approval, name)| {
+            let comment = visible(approval.hints.reason.as_deref()?);
+            Some(format!("{name} says: {comment}"))
+        });
+        let comments: Vec<_> = comments.collect();
+        Self {
+            request_id: Some(id),
+            approver: Some(names.join(", ")),
+            reason: (!comments.is_empty()).then(|| comments.join("; ")),
+            action_id: accepted.choice.action_id.clone(),
+            answers: accepted.choice.answers.clone(),
+            ..Self::new(AskOutcome::Approved {
+                until: None,
+                kept: None,
+            })
+        }
+    }
+
     pub fn of_denial(id: Option<String>, denial: &ApprovalDenial) -> Self {
         let mut reply = Self::denied(cause(denial), denial.to_string());
         reply.request_id = id;
@@ -208,6 +238,7 @@ pub fn cause(denial: &ApprovalDenial) -> &'static str {
         ApprovalDenial::Unavailable(_) => "unavailable",
         ApprovalDenial::Refused(_) => "refused",
         ApprovalDenial::Untrusted(_) => "untrusted",
+        ApprovalDenial::TooFew(_) => "missing",
         ApprovalDenial::Changed(_) => "changed",
         ApprovalDenial::AlreadyUsed => "used",
         ApprovalDenial::KeyReused => "reused",

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use countersign::agent::own_policy;
+use countersign::agent::{demands_unseen, own_policy};
 use countersign::client::profile::ProfileFile;
 use nix::unistd::Uid;
 use tokio::io::BufReader;
@@ -134,9 +134,15 @@ async fn ask(
     mut from: BufReader<OwnedReadHalf>,
     mut to: OwnedWriteHalf,
     file: &ProfileFile,
-    call: AskCall,
+    mut call: AskCall,
     stop: CancellationToken,
 ) -> io::Result<()> {
+    // The caller may leave out a rule.
+    let own = own_policy(file).and_then(|own| demands_unseen(&call.payload, file, &own));
+    match own {
+        Ok(own) => call.rules.extend(own),
+        Err(message) => return tell(&mut to, &GuardReply::Failed { message }).await,
+    }
     let (heard, mut hearing) = mpsc::channel(1);
     let gone = stop.clone();
     let is_expected = Arc::new(AtomicBool::new(false));

@@ -117,6 +117,7 @@ impl HookRequest<'_> {
             payload: ask.proposal.payload.clone(),
             members: Map::new(),
             approver: None,
+            rules: ask.rules.clone(),
             session: agent_session(self.agent, event),
             may_be_granted: ask.may_be_granted && is_real && !is_question,
             may_keep: !is_question,
@@ -129,17 +130,23 @@ impl HookRequest<'_> {
             },
         };
         let holds = async || still_holds(ask).await;
+        // Each person of a rule has a request of their own.
+        let is_listed = ask.rules.is_empty();
         let sentence = payload_headline(&call.artifact_type, &call.payload);
         let Some(guard) = self.guard else {
             let mut notice = WaitingFile::of_profile(&self.file, self.agent.title(), sentence);
             let asked = &mut |id: &str, approvers: Vec<String>, seconds| {
-                notice.show(id, &approvers, seconds);
+                if is_listed {
+                    notice.show(id, &approvers, seconds);
+                }
             };
             return Ok(answer(&self.file, call, self.stop, asked, holds).await);
         };
         let mut notice = WaitingFile::new(&self.file, self.agent.title(), sentence);
         let asked = |id: &str, approvers: &[String], seconds| {
-            notice.show(id, approvers, seconds);
+            if is_listed {
+                notice.show(id, approvers, seconds);
+            }
         };
         tokio::select! {
             reply = guard.ask(call, asked, holds) => reply,

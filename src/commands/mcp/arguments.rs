@@ -21,6 +21,8 @@ pub const MAX_TIMEOUT: u64 = 86_400;
 /// Longer than most clients wait for an answer.
 pub const MAX_WAIT: u64 = 3_600;
 pub const MAX_ACTIONS: usize = 5;
+/// The signed outcome of more would be too long.
+pub const MAX_APPROVALS: u32 = 56;
 /// Of titles, ids and captions.
 const MAX_WORD_BYTES: usize = 1_024;
 
@@ -88,6 +90,16 @@ impl ToolArguments {
             })
     }
 
+    fn approvals(&mut self) -> Result<Option<u32>, InvalidArgument> {
+        let Some(value) = self.take("approvals") else {
+            return Ok(None);
+        };
+        let mut numbers = 1..=MAX_APPROVALS;
+        let found = numbers.find(|number| value.as_f64() == Some(f64::from(*number)));
+        let most = format!("a whole number from 1 to {MAX_APPROVALS}");
+        found.map(Some).ok_or_else(|| expected("approvals", &most))
+    }
+
     fn flag(&mut self, name: &'static str, default: bool) -> Result<bool, InvalidArgument> {
         match self.take(name) {
             None => Ok(default),
@@ -113,6 +125,8 @@ impl ToolArguments {
 
 pub struct RequestApproval {
     pub wanted: ContentOptions,
+    /// By different people.
+    pub approvals: Option<u32>,
     pub wait: bool,
 }
 
@@ -134,6 +148,7 @@ impl RequestApproval {
                 timeout: arguments.seconds("timeout_seconds", 1..=MAX_TIMEOUT, TIMEOUT)?,
                 submit_timeout: SUBMIT_TIMEOUT,
             },
+            approvals: arguments.approvals()?,
             wait: arguments.flag("wait", true)?,
         };
         arguments.finish()?;

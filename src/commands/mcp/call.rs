@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use countersign::client::enforcer::RuleDemand;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
@@ -57,8 +58,9 @@ impl ToolCall {
     }
 
     async fn request_approval(&self, arguments: JsonObject) -> Result<Value, ToolProblem> {
-        let RequestApproval { wanted, wait } = RequestApproval::read(arguments)?;
-        let begun = self.requests.begin(wanted);
+        let read = RequestApproval::read(arguments)?;
+        let (wait, rule) = (read.wait, read.approvals.map(|it| RuleDemand::new(it, [])));
+        let begun = self.requests.begin(read.wanted, rule);
         let mut request = begun.map_err(|problem| format!("{problem:#}"))?;
         let answered = async |request: &mut OpenRequest| {
             if wait {

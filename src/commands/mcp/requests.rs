@@ -5,7 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use countersign::client::enforcer::{ApprovalRequest, Enforcer};
+use countersign::client::enforcer::{ApprovalRequest, Enforcer, RuleDemand};
+use countersign::client::profile::ProfileFile;
 use countersign::client::visible;
 use countersign::clock::Clock;
 use serde_json::Value;
@@ -17,8 +18,8 @@ use tokio_util::task::TaskTracker;
 use super::answers;
 use crate::commands::approver::payload_headline;
 use crate::commands::client_options::ClientOptions;
-use crate::commands::enforcer::ContentOptions;
-use crate::commands::guard::{AskCall, GuardAddress};
+use crate::commands::enforcer::{ContentOptions, demands};
+use crate::commands::guard::{AskCall, GuardAddress, answer};
 use crate::commands::waiting::WaitingFile;
 
 /// Requests that may wait for a decision at once.
@@ -153,7 +154,12 @@ impl OpenRequests {
         Ok(Enforcer::open(&self.options.file()?, &Clock::system())?)
     }
 
-    pub fn begin(self: &Arc<Self>, wanted: ContentOptions) -> anyhow::Result<OpenRequest> {
+    /// `rule` adds to those of the policy.
+    pub fn begin(
+        self: &Arc<Self>,
+        wanted: ContentOptions,
+        rule: Option<RuleDemand>,
+    ) -> anyhow::Result<OpenRequest> {
         let slot = Arc::clone(&self.slots).try_acquire_owned();
         let slot = slot.map_err(|_| {
             anyhow::anyhow!(
@@ -166,11 +172,11 @@ impl OpenRequests {
         };
         let trouble = (enforcer.as_ref()).map(|enforcer| enforcer.client().trouble());
         let limit = wanted.timeout;
-        let wanted = wanted.request()?;
+        let (mut wanted, file) = (wanted.request()?, self.options.file()?);
         let sentence = payload_headline(&wanted.artifact_type, &wanted.payload);
         let notice = match self.guard {
-            Some(_) => WaitingFile::new(&self.options.file()?, BY, sentence),
-            None => WaitingFile::of_profile(&self.options.file()?, BY, sentence),
+            Some(_) => WaitingFile::new(&file, BY, sentence),
+            None => WaitingFile::of_profile(&file, BY, sentence),
         };
         let (states, state) = watch::channel(RequestState::Asking);
         let request = OpenRequest {
@@ -187,10 +193,20 @@ impl OpenRequests {
             id: None,
         };
         self.tasks.spawn(async move {
-            let answer = match (enforcer, task.requests.guard.clone()) {
-                (Some(enforcer), _) => task.ask(enforcer, wanted, notice).await,
-                (None, Some(guard)) => task.ask_guard(&guard, wanted, notice).await,
-                (None, None) => answers::failed("there is nobody to ask"),
+            let guard = task.requests.guard.clone();
+            let answer = match demands(&mut wanted, rule, &file, guard.as_ref()).await {
+                Ok(rules) => {
+                    if let Some(enforcer) = enforcer.filter(|_| rules.is_empty()) {
+                        task.ask(enforcer, wanted, notice).await
+                    } else {
+                        let call = AskCall {
+                            rules,
+                            ..AskCall::new(wanted)
+                        };
+                        task.ask_call(guard.as_ref(), &file, call, notice).await
+                    }
+                }
+                Err(problem) => answers::failed(&problem),
             };
             task.states.send_replace(RequestState::Ended(answer));
             drop(slot);
@@ -291,26 +307,37 @@ impl RequestTask {
         }
     }
 
-    /// The same through a guard, which withdraws the request when the connection ends.
-    async fn ask_guard(
+    /// The same by rules, or through a guard, which withdraws the request when the connection ends.
+    async fn ask_call(
         &mut self,
-        guard: &GuardAddress,
-        wanted: ApprovalRequest,
+        guard: Option<&GuardAddress>,
+        file: &ProfileFile,
+        call: AskCall,
         mut notice: WaitingFile,
     ) -> Value {
         let withdrawal = self.request.withdrawal.clone();
-        let asked = |id: &str, approvers: &[String], seconds| {
+        let is_listed = call.rules.is_empty();
+        let mut asked = |id: &str, approvers: &[String], seconds| {
             self.publish(id);
-            notice.show(id, approvers, seconds);
+            if is_listed {
+                notice.show(id, approvers, seconds);
+            }
             self.states.send_replace(RequestState::Waiting {
                 id: id.to_owned(),
                 asked: approvers.join(", "),
                 until: Instant::now() + Duration::from_secs(seconds),
             });
         };
+        let Some(guard) = guard else {
+            let asked = &mut |id: &str, approvers: Vec<String>, seconds| {
+                asked(id, &approvers, seconds);
+            };
+            let answered = answer(file, call, &withdrawal, asked, async || Ok(()));
+            return answers::replied(answered.await);
+        };
         tokio::select! {
             biased;
-            replied = guard.ask(AskCall::new(wanted), asked, async || Ok(())) => match replied {
+            replied = guard.ask(call, asked, async || Ok(())) => match replied {
                 Ok(reply) => answers::replied(reply),
                 Err(problem) => answers::failed(&problem),
             },

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::arguments::{MAX_ACTIONS, MAX_TIMEOUT, MAX_WAIT, kinds};
+use super::arguments::{MAX_ACTIONS, MAX_APPROVALS, MAX_TIMEOUT, MAX_WAIT, kinds};
 
 pub const REQUEST: &str = "request_approval";
 pub const CHECK: &str = "check_approval";
@@ -71,6 +71,12 @@ fn request() -> Value {
             "approver": {
                 "type": "string",
                 "description": "Ask only this person, by id. By default everyone who is paired may decide."
+            },
+            "approvals": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": MAX_APPROVALS,
+                "description": "Ask everyone, and go on only if this many different people approve. The user's policy may demand more."
             },
             "wait": {
                 "type": "boolean",
@@ -158,13 +164,13 @@ fn output() -> Value {
             },
             "message": { "type": "string", "description": "What happened, in a sentence." },
             "requestId": { "type": "string" },
-            "approverId": { "type": "string", "description": "Who decided." },
+            "approverId": { "type": "string", "description": "Who decided; several people with commas between them." },
             "reason": { "type": "string", "description": "The reason that person gave, signed." },
             "actionId": { "type": "string", "description": "The chosen action." },
             "cause": {
                 "type": "string",
-                "enum": ["rejected", "timeout", "ended", "unavailable", "refused", "untrusted", "unpaired", "withdrawn", "error"],
-                "description": "Why it is denied: a person rejected it; nobody decided in time; it ended without a decision; the gateway was unavailable, or refused the request; the decision could not be trusted; no approver is paired; it was withdrawn; or something failed on this machine."
+                "enum": ["rejected", "timeout", "ended", "unavailable", "refused", "untrusted", "missing", "paused", "unpaired", "withdrawn", "error"],
+                "description": "Why it is denied: a person rejected it; nobody decided in time; it ended without a decision; the gateway was unavailable, or refused the request; the decision could not be trusted; too few people approved; a person told you to stop for now; no approver is paired; it was withdrawn; or something failed on this machine."
             },
             "secondsLeft": { "type": "integer", "minimum": 0, "description": "How much time is left for a decision." }
         },

@@ -42,6 +42,9 @@ pub fn run(args: &TryArgs) -> anyhow::Result<ExitAction> {
     let (outcome, name) = match &explained.judgement {
         PolicyJudgement::NotAsked => ("needs no approval", "notAsked"),
         PolicyJudgement::Asked => ("needs approval", "asked"),
+        PolicyJudgement::AlwaysAsked if !explained.rules.is_empty() => {
+            ("needs approval every time, by a rule", "alwaysAsked")
+        }
         PolicyJudgement::AlwaysAsked => (
             "needs approval every time, whatever the policy and earlier approvals say",
             "alwaysAsked",
@@ -54,7 +57,11 @@ pub fn run(args: &TryArgs) -> anyhow::Result<ExitAction> {
             .iter()
             .map(|it| json!({ "part": it.part, "passes": it.is_free, "reason": it.reason }));
         let parts: Vec<_> = parts.collect();
-        print_json(&json!({ "outcome": name, "parts": parts }))?;
+        let rules = match name {
+            "asked" | "alwaysAsked" => explained.rules,
+            _ => Vec::new(),
+        };
+        print_json(&json!({ "outcome": name, "parts": parts, "rules": rules }))?;
         return Ok(ExitAction::DONE);
     }
     print_line(outcome)?;

@@ -3,15 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use countersign_client::shell::{CommandPart, shell_words};
 use serde::Deserialize;
 
+use super::call_rule::{CallRule, RuleTable};
 use super::command_rule::CommandRule;
 use super::project_rules::{FileDigests, ProjectRules, ProjectTable};
+use super::rule_list::{PolicyTable, RuleList, first_words};
 use super::tool_rule::{EDIT_PROJECT, ToolRule};
-use crate::agent::Agent;
-use crate::event::{ToolAction, ToolCall};
-use crate::places::{NamedPath, WorkDirectories};
+use crate::places::WorkDirectories;
 
 /// Classes that are free unless the policy names others: they read, or change only the agent's own
 /// state.
@@ -22,19 +21,14 @@ pub struct HookPolicy {
     pub(super) allow: RuleList<CommandRule>,
     /// Commands are named by their first words.
     pub(super) ask: RuleList<Vec<String>>,
+    /// Calls that need more than one approval.
+    pub(super) rules: Vec<CallRule>,
     /// The rules of the project that the agent works in.
     pub(super) project: Option<ProjectRules>,
     /// Whether a change that nothing allows is denied without asking anyone.
     pub(super) denies_changes: bool,
     /// Why everything is asked, if it is.
     pub(super) ask_all_reason: Option<String>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct RuleList<C> {
-    pub tools: Vec<ToolRule>,
-    pub commands: Vec<C>,
-    pub paths: Vec<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -48,6 +42,8 @@ struct PolicyFile {
     ask: PolicyTable,
     #[serde(default)]
     project: BTreeMap<String, ProjectTable>,
+    #[serde(default)]
+    rule: Vec<RuleTable>,
 }
 
 #[derive(Deserialize, Default, PartialEq, Eq)]
@@ -63,14 +59,8 @@ enum OtherChanges {
 struct ProjectFile {
     #[serde(default)]
     ask: PolicyTable,
-}
-
-#[derive(Deserialize, Default)]
-#[serde(deny_unknown_fields, default)]
-struct PolicyTable {
-    tools: Option<Vec<String>>,
-    commands: Vec<String>,
-    paths: Vec<String>,
+    #[serde(default)]
+    rule: Vec<RuleTable>,
 }
 
 impl Default for HookPolicy {
@@ -78,6 +68,7 @@ impl Default for HookPolicy {
         Self {
             allow: RuleList::of(FREE.map(ToolRule::Class).to_vec()),
             ask: RuleList::of(Vec::new()),
+            rules: Vec::new(),
             project: None,
             denies_changes: false,
             ask_all_reason: None,
@@ -108,6 +99,7 @@ impl HookPolicy {
             );
         }
         policy.ask.add(file.ask, places, None, first_words)?;
+        policy.add_rules(file.rule, places, None)?;
         for (project, table) in &file.project {
             let rules = ProjectRules::parse(table, project)?;
             if Path::new(project) == places.project {
@@ -120,18 +112,39 @@ impl HookPolicy {
     /// A project's, found in `directory`. With a mistake in it everything is asked.
     pub fn tighten(&mut self, text: &str, places: &WorkDirectories, directory: &Path) {
         let file = toml::from_str::<ProjectFile>(text).map_err(|error| problem(text, &error));
-        let added =
-            file.and_then(|file| (self.ask).add(file.ask, places, Some(directory), first_words));
+        let added = file.and_then(|file| {
+            (self.ask).add(file.ask, places, Some(directory), first_words)?;
+            self.add_rules(file.rule, places, Some(directory))
+        });
         if let Err(problem) = added {
             let file = directory.join(".countersign.toml");
             self.ask_everything(format!("{}: {problem}", file.display()));
         }
     }
 
+    /// Rules of a project's file come with its `directory`.
+    fn add_rules(
+        &mut self,
+        tables: Vec<RuleTable>,
+        places: &WorkDirectories,
+        directory: Option<&Path>,
+    ) -> Result<(), String> {
+        for table in tables {
+            let (matchers, demand) = table.split(directory.is_some())?;
+            let mut list = RuleList::of(Vec::new());
+            list.add(matchers, places, directory, first_words)?;
+            self.rules.push(CallRule::new(list, demand)?);
+        }
+        Ok(())
+    }
+
     /// A path to be asked about has another name where links lead; `real` finds it.
     pub fn follow_links(&mut self, real: impl Fn(&Path) -> Option<PathBuf>) {
-        let followed: Vec<_> = self.ask.paths.iter().filter_map(|it| real(it)).collect();
-        self.ask.paths.extend(followed);
+        let rules = self.rules.iter_mut().map(|rule| &mut rule.list.paths);
+        for paths in rules.chain([&mut self.ask.paths]) {
+            let followed: Vec<_> = paths.iter().filter_map(|it| real(it)).collect();
+            paths.extend(followed);
+        }
     }
 
     pub fn ask_everything(&mut self, reason: String) {
@@ -153,79 +166,19 @@ impl HookPolicy {
             .collect()
     }
 
+    /// Each rule with `commands`: these, and what it demands.
+    pub fn command_rules(&self) -> impl Iterator<Item = (String, String)> {
+        let rules = self.rules.iter();
+        let rules = rules.filter(|rule| !rule.list.commands.is_empty());
+        rules.map(|rule| {
+            let commands = rule.list.commands.iter().map(|words| words.join(" "));
+            (commands.collect::<Vec<_>>().join(", "), rule.to_string())
+        })
+    }
+
     pub fn ask_all_reason(&self) -> Option<&str> {
         self.ask_all_reason.as_deref()
     }
-}
-
-impl<C> RuleList<C> {
-    fn of(tools: Vec<ToolRule>) -> Self {
-        Self {
-            tools,
-            commands: Vec::new(),
-            paths: Vec::new(),
-        }
-    }
-
-    /// Relative paths are allowed in a project's file only, and begin in `directory`.
-    fn add(
-        &mut self,
-        table: PolicyTable,
-        places: &WorkDirectories,
-        directory: Option<&Path>,
-        parse_command: impl Fn(&str) -> Result<C, String>,
-    ) -> Result<(), String> {
-        for text in table.tools.unwrap_or_default() {
-            self.tools.push(ToolRule::parse(&text)?);
-        }
-        for text in table.commands {
-            self.commands.push(parse_command(&text)?);
-        }
-        for text in table.paths {
-            let place = match directory {
-                Some(directory) if !text.starts_with(['/', '~']) => directory.join(&text),
-                None if !text.starts_with(['/', '~']) => {
-                    return Err(format!("paths: {text:?} must begin with / or ~/"));
-                }
-                _ => PathBuf::from(&text),
-            };
-            self.paths.push(places.absolute(&place.to_string_lossy()));
-        }
-        Ok(())
-    }
-
-    pub fn has_tool(&self, agent: Agent, call: &ToolCall) -> bool {
-        self.tools.iter().any(|rule| rule.matches(agent, call))
-    }
-}
-
-impl RuleList<Vec<String>> {
-    /// Whether any rule is about the call. A command that cannot be parsed could be any command.
-    pub fn has(
-        &self,
-        agent: Agent,
-        call: &ToolCall,
-        parts: Option<&[CommandPart]>,
-        named: &[NamedPath],
-    ) -> bool {
-        let is_command = matches!(call.action, ToolAction::Command { .. });
-        let begins = |part: &CommandPart| {
-            let mut rules = self.commands.iter();
-            rules.any(|first| part.words.starts_with(first))
-        };
-        let by_command = match parts {
-            Some(parts) => parts.iter().any(begins),
-            None => is_command && !self.commands.is_empty(),
-        };
-        let by_path = |place: &PathBuf| named.iter().any(|it| it.touches(place));
-        by_command || self.has_tool(agent, call) || self.paths.iter().any(by_path)
-    }
-}
-
-/// A command that runs another one is asked anyway, so its name is no mistake here.
-fn first_words(text: &str) -> Result<Vec<String>, String> {
-    let words = shell_words(text);
-    words.ok_or_else(|| format!("commands: {text:?} is more than plain words"))
 }
 
 /// The line and the message of an error, without the lines around it.

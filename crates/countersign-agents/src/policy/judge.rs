@@ -55,7 +55,7 @@ struct JudgedCall<'a> {
 }
 
 /// Why a part passes, or why not.
-type PartReason = Result<String, String>;
+pub(super) type PartReason = Result<String, String>;
 
 impl HookPolicy {
     /// `named` are the paths of [`ToolCall::named_paths`], resolved; `None` if that failed.
@@ -69,8 +69,7 @@ impl HookPolicy {
         self.explain(agent, call, places, named).0
     }
 
-    /// The same, with the reasons.
-    pub fn explain(
+    pub(super) fn explain_without_rules(
         &self,
         agent: Agent,
         call: &ToolCall,
@@ -101,11 +100,7 @@ impl HookPolicy {
         if let Some(reason) = &self.ask_all_reason {
             return always(reason);
         }
-        // `None` also for a command that cannot be parsed with certainty.
-        let parts = match &call.action {
-            ToolAction::Command { command, .. } if !call.has_options() => command_parts(command),
-            _ => None,
-        };
+        let parts = certain_parts(call);
         let edits = call.action.class() == "edit" || parts.iter().flatten().any(writes_file);
         let sensitive = |it: &NamedPath| it.always_asked(places, &call.action, edits);
         if let Some(reason) = named.iter().find_map(sensitive) {
@@ -347,7 +342,7 @@ impl JudgedCall<'_> {
 }
 
 impl JudgedPart {
-    fn of(part: String, reason: PartReason) -> Self {
+    pub(super) fn of(part: String, reason: PartReason) -> Self {
         let is_free = reason.is_ok();
         Self {
             part,
@@ -358,7 +353,15 @@ impl JudgedPart {
     }
 }
 
-fn whole_text(call: &ToolCall) -> String {
+/// The parts of a command. `None` also if it cannot be parsed with certainty.
+pub(super) fn certain_parts(call: &ToolCall) -> Option<Vec<CommandPart>> {
+    match &call.action {
+        ToolAction::Command { command, .. } if !call.has_options() => command_parts(command),
+        _ => None,
+    }
+}
+
+pub(super) fn whole_text(call: &ToolCall) -> String {
     match &call.action {
         ToolAction::Command { command, .. } => command.clone(),
         _ => call.tool.clone(),

@@ -1,13 +1,16 @@
 //! The policy: calls that need not be asked about. The user's `policy.toml` lists them; a project's
 //! `.countersign.toml` can only ask for more.
 
+mod call_rule;
 mod command_rule;
+mod demands;
 mod found;
 mod hook_policy;
 mod judge;
 mod preset;
 mod project_rules;
 mod reading;
+mod rule_list;
 mod tool_rule;
 
 pub use self::found::{FoundProject, bound_digests};

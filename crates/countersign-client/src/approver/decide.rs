@@ -17,7 +17,8 @@ use crate::shell::{PatternProblem, chooses_something, fits, pattern_problem, pla
 use crate::wire;
 use countersign_e2e::{
     ArtifactHints, DecisionContent, DecisionScope, GrantMatch, MAX_GRANT_LIFETIME, OpenedArtifact,
-    OutcomeEffect, PlainArtifact, WordPattern, reject_unopened, sign_decision, verify_outcome,
+    OutcomeEffect, PlainArtifact, RuleRefusal, WordPattern, reject_unopened, sign_decision,
+    verify_outcome,
 };
 use countersign_protocol::decision::Verdict;
 use countersign_protocol::json::{self, JsonNode};
@@ -67,6 +68,9 @@ impl Approver {
             }
         };
         let hints = &choice.hints;
+        if choice.verdict == Verdict::Approve {
+            self.check_rule(opened, choice)?;
+        }
         if let Some(id) = &hints.action_id {
             check_action(opened, id, choice.verdict)?;
         }
@@ -107,6 +111,30 @@ impl Approver {
         };
         let body = sign_decision(opened, &ruling, &self.keys, &mut random)?;
         Ok((body, expires_at))
+    }
+
+    /// Whether this approver may approve it by the rule of the request, with this comment. No
+    /// enforcer keeps a grant that is given under a rule.
+    fn check_rule(&self, opened: &OpenedArtifact, choice: &ApproverChoice) -> Result<()> {
+        let Some(rule) = opened.artifact().rule() else {
+            return Ok(());
+        };
+        let (enforcer, reason) = (opened.enforcer().id(), choice.hints.reason.as_deref());
+        let record = self.enforcer(enforcer.as_str());
+        let operators = record.map(|record| record.operators()).transpose()?;
+        let operators = operators.unwrap_or_default();
+        let checked = rule.check_approval(enforcer, &self.id, &operators, reason);
+        checked.map_err(|refusal| match refusal {
+            RuleRefusal::MissingComment => {
+                ClientError::Choice("this approval needs a comment; say why with --reason")
+            }
+            refusal => ClientError::NotApprovable(refusal.to_string()),
+        })?;
+        if choice.scope != DecisionScope::Once {
+            let problem = "the request has a rule, so an approval counts for this request only";
+            return Err(ClientError::Choice(problem));
+        }
+        Ok(())
     }
 
     fn sign_unopened(

@@ -14,7 +14,7 @@ use crate::error::{ClientError, Result};
 use crate::gateway::GatewayCall;
 use crate::profile::{ApproverProfile, EnforcerRecord};
 use crate::wire;
-use countersign_e2e::{DeviceTrust, Introduction, SignedIntroduction};
+use countersign_e2e::{DeviceTrust, Introduction, MAX_OPERATORS, OperatorList, SignedIntroduction};
 use countersign_protocol::timestamp::Timestamp;
 
 /// More than the gateway keeps: one that lists without end is not followed.
@@ -73,25 +73,48 @@ impl Approver {
     async fn introduce(&self) -> Result<()> {
         let listed = self.listed_introductions().await?;
         for record in self.enforcers() {
-            let enforcer = (&record.pinned()?, record.label.as_deref());
-            let (at, own) = (record.paired_at()?, self.device_id());
-            let introduction = Introduction::new(&self.tenant, &self.id, enforcer, at, own)?;
+            let operators = introduced(&record)?;
+            let introduction = self.introduction(&record, operators.as_ref())?;
             let stands = |signed: &SignedIntroduction| *signed.introduction() == introduction;
             if listed.iter().any(stands) {
                 continue;
             }
-            let signed = introduction.sign(&self.keys)?;
-            let call = GatewayCall::post(self.path(&["introductions"]), signed.to_text());
-            match self.access.call(&call, &[200, 201]).await {
+            let published = match self.publish_introduction(introduction).await {
+                // An older gateway knows no operators. The key is needed all the same.
+                Err(error) if operators.is_some() && error.code() == Some("VALIDATION") => {
+                    self.publish_introduction(self.introduction(&record, None)?)
+                        .await
+                }
+                published => published,
+            };
+            match published {
                 // The pairing has ended, perhaps on another device.
                 Err(error) if error.code() == Some("POLICY_DENY") => {}
                 Err(error) if matches!(error.code(), Some("SIGNATURE_INVALID" | "KEY_REVOKED")) => {
                     return Err(ClientError::DeviceNotInForce);
                 }
-                published => drop(published?),
+                Ok(()) => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(())
+    }
+
+    fn introduction(
+        &self,
+        record: &EnforcerRecord,
+        operators: Option<&OperatorList>,
+    ) -> Result<Introduction> {
+        let enforcer = (&record.pinned()?, record.label.as_deref());
+        let (at, by) = (record.paired_at()?, self.device_id());
+        let introduction = Introduction::new(&self.tenant, &self.id, enforcer, operators, at, by)?;
+        Ok(introduction)
+    }
+
+    async fn publish_introduction(&self, introduction: Introduction) -> Result<()> {
+        let signed = introduction.sign(&self.keys)?;
+        let call = GatewayCall::post(self.path(&["introductions"]), signed.to_text());
+        self.access.call(&call, &[200, 201]).await.map(drop)
     }
 
     /// Whether the last look was long enough ago.
@@ -130,12 +153,21 @@ impl Approver {
     }
 }
 
+/// The operators that an introduction names. Those beyond its limit are left out.
+fn introduced(record: &EnforcerRecord) -> Result<Option<OperatorList>> {
+    let mut ids = record.operators()?;
+    ids.truncate(MAX_OPERATORS);
+    Ok(OperatorList::new(ids).filter(|operators| !operators.ids().is_empty()))
+}
+
 /// The introductions of one enforcer.
 struct IntroductionOffer<'a> {
     introduction: &'a Introduction,
     agreed: bool,
     /// The latest of their pairings.
     at: Timestamp,
+    /// As each of them says.
+    operators: Vec<&'a OperatorList>,
 }
 
 /// Pins the enforcers that devices in force have introduced, if nothing contradicts. Returns
@@ -171,28 +203,41 @@ fn take_over(
             introduction,
             agreed: true,
             at: introduction.at(),
+            operators: Vec::new(),
         });
         let first = entry.introduction.claimed().encryption_key();
         entry.agreed &= first == enforcer.encryption_key();
         entry.at = entry.at.max(introduction.at());
+        entry.operators.extend(introduction.operators());
     }
     let mut changed = false;
     for (id, offer) in offered {
         let key = offer.introduction.claimed().encryption_key().to_text();
-        let known = profile.enforcers.iter().find(|record| record.id == id);
+        let mut records = profile.enforcers.iter_mut();
+        let known = records.find(|record| record.id == id);
         let reason = match known {
-            Some(record) if offer.agreed && record.key == key => None,
+            Some(record) if offer.agreed && record.key == key => {
+                for operators in offer.operators {
+                    changed |= record.add_operators(Some(operators));
+                }
+                None
+            }
             Some(_) => Some(OpenFailure::OtherKey),
             None if !offer.agreed => Some(OpenFailure::Disagreement),
             None => {
-                profile.enforcers.push(EnforcerRecord {
+                let mut record = EnforcerRecord {
                     id: id.to_owned(),
                     key,
                     paired_at: offer.at.to_string(),
                     routing_token: None,
                     label: offer.introduction.label().map(str::to_owned),
                     introduced_by: Some(offer.introduction.by().to_string()),
-                });
+                    operators: Vec::new(),
+                };
+                for operators in offer.operators {
+                    record.add_operators(Some(operators));
+                }
+                profile.enforcers.push(record);
                 profile.unpaired.retain(|ended| ended.id != id);
                 changed = true;
                 None

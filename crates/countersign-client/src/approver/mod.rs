@@ -31,7 +31,7 @@ pub use self::notifications::{
     AddedWebhook, ListedNotification, NotificationList, TestedNotification,
 };
 pub use self::open_failure::OpenFailure;
-pub use self::pairing::{KnownKey, PendingComparison};
+pub use self::pairing::{KnownKey, PairingChoice, PendingComparison};
 pub use self::prompt::{SentOrder, SentPrompt};
 pub use self::requested_action::{RequestedAction, requested_actions};
 pub use self::role::Approver;

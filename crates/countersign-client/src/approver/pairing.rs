@@ -11,8 +11,8 @@ use crate::profile::{EnforcerRecord, UnpairedRecord};
 use crate::random::random;
 use crate::visible::visible;
 use countersign_e2e::{
-    AuthenticOffer, ComparisonDigits, DigitComparison, EnforcerBundle, PairingAnswer, PairingLink,
-    PinnedEnforcer, answer_by_code, answer_by_link,
+    AuthenticOffer, ComparisonDigits, DigitComparison, EnforcerBundle, OperatorList, PairingAnswer,
+    PairingLink, PinnedEnforcer, answer_by_code, answer_by_link,
 };
 use countersign_protocol::id::EnforcerId;
 use countersign_protocol::pairing::{Nonce, PairingCode};
@@ -35,6 +35,7 @@ pub struct PendingComparison {
     enforcer: EnforcerId,
     routing_token: String,
     label: Option<String>,
+    operators: Option<OperatorList>,
 }
 
 impl PendingComparison {
@@ -54,10 +55,20 @@ impl PendingComparison {
 
 /// Whether pairing may replace the key of a known enforcer. Otherwise a link that a person was made
 /// to open could take the place of an enforcer that the person knows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum KnownKey {
+    #[default]
     Keep,
     Replace,
+}
+
+/// The person's word on a pairing.
+#[derive(Debug, Clone, Default)]
+pub struct PairingChoice {
+    pub known: KnownKey,
+    /// The people who work with the agent; an empty list says that there is nobody. An enforcer of
+    /// an older version refuses a pairing that names any.
+    pub operators: Option<OperatorList>,
 }
 
 impl Approver {
@@ -105,48 +116,53 @@ impl Approver {
     /// Pairs with the enforcer whose key the link authenticates. Refused if it is known with
     /// another key.
     pub async fn pair_by_link(&mut self, link: &PairingLink) -> Result<EnforcerRecord> {
-        self.pair_by_link_with(link, KnownKey::Keep).await
+        self.pair_by_link_with(link, PairingChoice::default()).await
     }
 
     pub async fn pair_by_link_with(
         &mut self,
         link: &PairingLink,
-        known: KnownKey,
+        choice: PairingChoice,
     ) -> Result<EnforcerRecord> {
         let resolved = self.resolve(link.code).await?;
         let nonce = &resolved.nonce;
         let offer = AuthenticOffer::check(resolved.bundle, &link.fingerprint)?;
         let (secret, own) = (&link.secret, &self.bundle);
-        let (answer, pinned) = answer_by_link(&offer, secret, nonce, &self.id, own, &mut random)?;
+        let named = choice.operators.as_ref();
+        let (answer, pinned) =
+            answer_by_link(&offer, secret, nonce, &self.id, own, named, &mut random)?;
         let (id, key) = (pinned.id().to_string(), pinned.encryption_key().to_text());
-        self.check_known(&id, &key, known)?;
+        self.check_known(&id, &key, choice.known)?;
         let routing_token = self.complete(nonce, &answer).await?;
-        self.pin(&pinned, routing_token, resolved.label).await
+        self.pin(&pinned, routing_token, resolved.label, choice.operators)
+            .await
     }
 
     /// Completes a pairing by its typed code. Nothing is pinned before `confirm`. Refused if the
     /// enforcer is known with another key.
     pub async fn pair_by_code(&self, code: PairingCode) -> Result<PendingComparison> {
-        self.pair_by_code_with(code, KnownKey::Keep).await
+        self.pair_by_code_with(code, PairingChoice::default()).await
     }
 
     pub async fn pair_by_code_with(
         &self,
         code: PairingCode,
-        known: KnownKey,
+        choice: PairingChoice,
     ) -> Result<PendingComparison> {
         let offer = self.resolve(code).await?;
         let key = offer.bundle.encryption_key().to_text();
-        self.check_known(offer.bundle.enforcer_id().as_str(), &key, known)?;
+        self.check_known(offer.bundle.enforcer_id().as_str(), &key, choice.known)?;
         let (nonce, own) = (&offer.nonce, &self.bundle);
+        let named = choice.operators.as_ref();
         let (answer, comparison) =
-            answer_by_code(&offer.bundle, nonce, &self.id, own, &mut random)?;
+            answer_by_code(&offer.bundle, nonce, &self.id, own, named, &mut random)?;
         let routing_token = self.complete(nonce, &answer).await?;
         Ok(PendingComparison {
             comparison,
             enforcer: offer.bundle.enforcer_id().clone(),
             routing_token,
             label: offer.label,
+            operators: choice.operators,
         })
     }
 
@@ -154,7 +170,7 @@ impl Approver {
     pub async fn confirm(&mut self, comparing: PendingComparison) -> Result<EnforcerRecord> {
         let pinned = comparing.comparison.confirmed_by_person();
         let (token, label) = (comparing.routing_token, comparing.label);
-        self.pin(&pinned, token, label).await
+        self.pin(&pinned, token, label, comparing.operators).await
     }
 
     /// Gives up a pairing whose digits differ.
@@ -167,17 +183,24 @@ impl Approver {
         enforcer: &PinnedEnforcer,
         routing_token: String,
         label: Option<String>,
+        operators: Option<OperatorList>,
     ) -> Result<EnforcerRecord> {
-        let record = EnforcerRecord {
+        let mut record = EnforcerRecord {
             id: enforcer.id().to_string(),
             key: enforcer.encryption_key().to_text(),
             paired_at: self.now().to_string(),
             routing_token: Some(routing_token.clone()),
             label,
             introduced_by: None,
+            operators: Vec::new(),
         };
         let kept = self.update(|profile| {
             profile.unpaired.retain(|ended| ended.id != record.id);
+            let mut known = profile.enforcers.iter();
+            if let Some(known) = known.find(|known| known.id == record.id) {
+                record.operators.clone_from(&known.operators);
+            }
+            record.add_operators(operators.as_ref());
             profile.enforcers.retain(|known| known.id != record.id);
             profile.enforcers.push(record.clone());
             Ok(())

@@ -53,6 +53,8 @@ pub enum ApprovalDenial {
     Refused(ClientError),
     /// The decision must not be believed.
     Untrusted(e2e::Error),
+    /// Of the people that a rule names, too few approved or can still approve. With an explanation.
+    TooFew(String),
     /// An approver wants the agent to stop for now.
     Paused(AgentPause),
     /// Approved, but the call would no longer do what was shown.
@@ -85,6 +87,7 @@ impl fmt::Display for ApprovalDenial {
                 write!(f, "the decision is not trusted: {cause}")
             }
             Self::Paused(pause) => write!(f, "{pause}"),
+            Self::TooFew(lacking) => f.write_str(lacking),
             Self::Changed(change) => f.write_str(change),
             Self::AlreadyUsed => f.write_str("the approval was used before"),
             Self::KeyReused => f.write_str("the key was used before, for another call"),
@@ -108,6 +111,7 @@ impl ApprovalDenial {
             | Self::KeyReused => self.to_string(),
             Self::Ended(_) => "the request ended without a decision".to_owned(),
             Self::Unavailable(_) | Self::Refused(_) => "nobody could be asked".to_owned(),
+            Self::TooFew(_) => "too few of the people who must approve it did so".to_owned(),
             Self::Untrusted(_) => "it was not approved".to_owned(),
             Self::NotPaired => "no approver is paired with this machine".to_owned(),
         };

@@ -43,6 +43,11 @@ impl Enforcer {
         }
         let outcome_key = OutcomeKey::generate(&mut random)?;
         let artifact = self.artifact(request, &devices, &outcome_key, until)?;
+        // One decision settles this request. People must not be shown that others are asked too.
+        if artifact.rule().is_some() {
+            let problem = "a request to several people cannot be made by its members";
+            return Err(ClientError::Choice(problem).into());
+        }
         let submission = Some(self.sealed(&artifact, &devices)?);
         Ok(PendingRequest {
             own: OwnRequest::of(&artifact, self.id.clone()),
@@ -90,7 +95,11 @@ impl Enforcer {
 
     /// The pause that keeps this request from being asked. If that cannot be found out, asking a
     /// person does no harm.
-    async fn pause_of(&mut self, request: &ApprovalRequest, until: Instant) -> Option<AgentPause> {
+    pub(super) async fn pause_of(
+        &mut self,
+        request: &ApprovalRequest,
+        until: Instant,
+    ) -> Option<AgentPause> {
         let session = request.members.get("sessionId").and_then(Value::as_str);
         self.current_pause(session.and_then(SessionId::parse), until)
             .await
@@ -106,7 +115,7 @@ impl Enforcer {
         self.pause(session.as_ref()).ok().flatten()
     }
 
-    fn artifact(
+    pub(super) fn artifact(
         &self,
         request: ApprovalRequest,
         devices: &[DeviceTrust],

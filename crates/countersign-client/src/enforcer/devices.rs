@@ -1,6 +1,7 @@
 //! The devices that may decide: those pinned at pairing, and those that they added since. The
 //! gateway only carries the statements.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -8,11 +9,12 @@ use tokio::time::Instant;
 
 use super::role::Enforcer;
 use crate::error::{ClientError, Result};
-use crate::gateway::{GatewayCall, path};
+use crate::gateway::{GatewayAnswer, GatewayCall, path};
 use crate::profile::ApproverRecord;
 use crate::visible::visible;
 use crate::wire;
 use countersign_e2e::{DeviceId, DeviceTrust};
+use countersign_protocol::id::ApproverId;
 
 /// A list of devices is read again when it is older.
 const LIST_LIFETIME: Duration = Duration::from_secs(60);
@@ -71,8 +73,8 @@ impl Enforcer {
             }
         }
         if !fresh.is_empty() {
-            self.update(|records| {
-                for record in records {
+            self.update(|profile| {
+                for record in &mut profile.approvers {
                     if let Some(newer) = fresh.iter().find(|newer| newer.id == record.id) {
                         record.merge(newer);
                     }
@@ -112,10 +114,37 @@ impl Enforcer {
         records.filter(|record| asked.contains(&record.id))
     }
 
+    async fn list(&self, approver: &ApproverId, deadline: Instant) -> Result<GatewayAnswer> {
+        let call = path(&["v1", "approvers", approver.as_str(), "devices"]);
+        let client = &self.access.client;
+        client
+            .expect(&GatewayCall::get(call), &[200], deadline)
+            .await
+    }
+
+    /// The well-formed statements about an approver's devices, none twice. The gateway can add
+    /// anything else to the list.
+    pub(super) async fn statements_of(
+        &self,
+        approver: &ApproverId,
+        deadline: Instant,
+    ) -> Result<Vec<String>> {
+        let answer = self.list(approver, deadline).await?;
+        let node = wire::parse(&answer.body)?;
+        let statements = wire::array(&node, "statements").unwrap_or_default();
+        let mut seen = BTreeSet::new();
+        let statements = wire::statements(statements).into_iter();
+        let texts = statements.filter_map(|signed| {
+            let statement = signed.statement();
+            let is_own = *statement.tenant() == self.tenant && statement.approver() == approver;
+            let text = signed.to_text();
+            (is_own && seen.insert(text.clone())).then_some(text)
+        });
+        Ok(texts.collect())
+    }
+
     async fn follow(&self, trust: &mut DeviceTrust, deadline: Instant) -> Result<()> {
-        let approver = trust.approver().to_string();
-        let call = GatewayCall::get(path(&["v1", "approvers", &approver, "devices"]));
-        let answer = self.access.client.expect(&call, &[200], deadline).await?;
+        let answer = self.list(trust.approver(), deadline).await?;
         let node = wire::parse(&answer.body)?;
         let statements = wire::array(&node, "statements");
         let statements = statements.ok_or_else(|| ClientError::answer("a list of statements"))?;

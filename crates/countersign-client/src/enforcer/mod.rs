@@ -1,6 +1,7 @@
 //! The enforcer: it sends requests, and accepts only decisions that a pinned device signed.
 
 mod approval_request;
+mod approval_set;
 mod approved;
 mod ask;
 mod devices;
@@ -10,13 +11,18 @@ mod orders;
 mod pairing;
 mod pending_request;
 mod prompts;
+mod receipt;
 mod role;
+mod rule_demand;
 pub(crate) mod sessions;
+mod set_count;
+mod set_part;
 mod stored_request;
 mod use_journal;
 mod withdrawal;
 
 pub use self::approval_request::{AcceptedApproval, ApprovalDenial, ApprovalRequest};
+pub use self::approval_set::{AcceptedSet, PendingSet};
 pub use self::approved::{ApprovedCommand, approved_commands};
 pub use self::devices::NamedDevice;
 pub use self::grants::{GrantSubject, KeptGrant, UsedGrant};
@@ -25,6 +31,8 @@ pub use self::pairing::{PairingAttempt, PairingCompletion, PairingToken};
 pub use self::pending_request::PendingRequest;
 pub use self::prompts::TakenPrompt;
 pub use self::role::Enforcer;
+pub use self::rule_demand::{EscalationDemand, RuleDemand};
+pub use countersign_e2e::CommentDuty;
 
 pub(crate) use self::approval_request::MAX_TIMEOUT;
 pub(crate) use self::pending_request::DecisionMessage;

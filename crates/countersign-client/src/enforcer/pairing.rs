@@ -165,7 +165,11 @@ impl Enforcer {
             revoked: Vec::new(),
             added_by: BTreeMap::new(),
         };
-        self.update(|records| {
+        self.update(|profile| {
+            if let Some(operators) = device.operators() {
+                profile.add_operators(operators);
+            }
+            let records = &mut profile.approvers;
             let trust = match records.iter().find(|known| known.id == record.id) {
                 // Paired again: revoked devices stay revoked, and devices in force stay in force.
                 Some(known) => {

@@ -64,8 +64,14 @@ pub(crate) struct DecisionMessage {
     id: String,
     /// The signed body, byte for byte.
     pub(super) body: String,
-    digest: Option<Sha256Hex>,
+    pub(super) digest: Option<Sha256Hex>,
 }
+
+/// A decision, and the result of its checks.
+pub(super) type JudgedDecision = (
+    DecisionMessage,
+    Result<(VerifiedDecision, Timestamp), e2e::Error>,
+);
 
 /// A denial, and the cause that the approver is told.
 type SignedDenial = (ApprovalDenial, DenialCause);
@@ -249,6 +255,24 @@ impl PendingRequest<'_> {
         answer: &GatewayAnswer,
         deadline: Instant,
     ) -> Result<(DecisionMessage, Result<TimedApproval, SignedDenial>), ApprovalDenial> {
+        let (message, judged) = self.verified(answer, deadline).await?;
+        let judged = match judged {
+            Ok((VerifiedDecision::Approved(approval), accepted_at)) => Ok((approval, accepted_at)),
+            Ok((VerifiedDecision::Rejected(rejection), _)) => Err((
+                ApprovalDenial::Rejected(Box::new(rejection)),
+                DenialCause::Rejected,
+            )),
+            Err(error) => Err((ApprovalDenial::Untrusted(error), DenialCause::Untrusted)),
+        };
+        Ok((message, judged))
+    }
+
+    /// The decision of an answer, approval or rejection. The outer error is that of `judge`.
+    pub(super) async fn verified(
+        &mut self,
+        answer: &GatewayAnswer,
+        deadline: Instant,
+    ) -> Result<JudgedDecision, ApprovalDenial> {
         if let Some(state) = answer.headers.get("exchange-state") {
             let state = String::from_utf8_lossy(state.as_bytes()).into_owned();
             return Err(ApprovalDenial::Ended(state));
@@ -258,14 +282,7 @@ impl PendingRequest<'_> {
         if message.msg_type != "decision.deliver" {
             return Err(ClientError::answer("a decision").into());
         }
-        let judged = match self.accept_current(message.body, deadline).await? {
-            Ok((VerifiedDecision::Approved(approval), accepted_at)) => Ok((approval, accepted_at)),
-            Ok((VerifiedDecision::Rejected(rejection), _)) => Err((
-                ApprovalDenial::Rejected(Box::new(rejection)),
-                DenialCause::Rejected,
-            )),
-            Err(error) => Err((ApprovalDenial::Untrusted(error), DenialCause::Untrusted)),
-        };
+        let judged = self.accept_current(message.body, deadline).await?;
         let message = DecisionMessage {
             id: message.msg_id.to_owned(),
             body: message.body.raw.to_owned(),
@@ -336,7 +353,6 @@ impl PendingRequest<'_> {
     /// Acknowledges the decision with a signed outcome. A failure is ignored: the answer to the
     /// agent does not depend on it.
     pub(super) async fn acknowledge(&self, message: &DecisionMessage, effect: OutcomeEffect) {
-        let deadline = Instant::now() + ACK_TIMEOUT;
         let outcome = self.outcome_key.sign(&OutcomeStatement {
             request_id: self.request_id().clone(),
             artifact_hash: self.own.artifact_hash,
@@ -346,9 +362,14 @@ impl PendingRequest<'_> {
             decisions: message.digest.into_iter().collect(),
             at: self.enforcer.access.now(),
         });
+        self.send_outcome(message, outcome.ok().as_deref()).await;
+    }
+
+    /// Acknowledges the decision with this outcome. A failure is ignored.
+    pub(super) async fn send_outcome(&self, message: &DecisionMessage, outcome: Option<&str>) {
+        let deadline = Instant::now() + ACK_TIMEOUT;
         let (access, id, msg_id) = (&self.enforcer.access, self.request_id(), &message.id);
-        let outcome = outcome.ok();
-        let sent = access.acknowledge(id, msg_id, outcome.as_deref(), deadline);
+        let sent = access.acknowledge(id, msg_id, outcome, deadline);
         // A gateway of an older version knows no outcomes.
         if (sent.await).is_err_and(|error| error.is_refusal(400)) {
             let _ignored = access.acknowledge(id, msg_id, None, deadline).await;

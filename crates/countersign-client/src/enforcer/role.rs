@@ -7,11 +7,11 @@ use tokio::time::Instant;
 use crate::access::GatewayAccess;
 use crate::error::{ClientError, Result};
 use crate::gateway::GatewayClient;
-use crate::profile::{ApproverRecord, ENFORCER, Profile, ProfileFile};
+use crate::profile::{ApproverRecord, ENFORCER, EnforcerProfile, Profile, ProfileFile};
 use countersign_e2e::EnforcerKeys;
 use countersign_protocol::clock::Clock;
 use countersign_protocol::envelope::EnvelopeSender;
-use countersign_protocol::id::{EnforcerId, TenantId};
+use countersign_protocol::id::{ApproverId, EnforcerId, TenantId};
 
 /// An enforcer as its profile describes it.
 pub struct Enforcer {
@@ -20,6 +20,7 @@ pub struct Enforcer {
     pub(super) tenant: TenantId,
     pub(super) keys: EnforcerKeys,
     pub(super) approvers: Vec<ApproverRecord>,
+    operators: Option<Vec<ApproverId>>,
     pub(super) file: ProfileFile,
     /// When orders of approvers were last read.
     pub(super) orders_read_at: Option<Instant>,
@@ -37,6 +38,7 @@ impl Enforcer {
             id: profile.id()?,
             tenant: profile.gateway.tenant()?,
             keys: profile.keys()?,
+            operators: profile.operators()?,
             approvers: profile.approvers,
             file: file.clone(),
             orders_read_at: None,
@@ -51,6 +53,7 @@ impl Enforcer {
             tenant: self.tenant.clone(),
             keys: EnforcerKeys::from_secret(&self.keys.secret()),
             approvers: self.approvers.clone(),
+            operators: self.operators.clone(),
             file: self.file.clone(),
             orders_read_at: None,
         }
@@ -65,6 +68,11 @@ impl Enforcer {
         &self.approvers
     }
 
+    /// The people who work with this agent, as approvers said at pairing. None: nobody said.
+    pub fn operators(&self) -> Option<&[ApproverId]> {
+        self.operators.as_deref()
+    }
+
     pub fn client(&self) -> &GatewayClient {
         &self.access.client
     }
@@ -76,21 +84,25 @@ impl Enforcer {
     /// Takes over what other programs have learned since: a pairing that ended, a device that was
     /// revoked.
     pub(super) fn reload(&mut self) -> Result<()> {
-        self.approvers = self.file.load_enforcer()?.approvers;
+        let profile = self.file.load_enforcer()?;
+        self.operators = profile.operators()?;
+        self.approvers = profile.approvers;
         Ok(())
     }
 
     /// Changes the records in the profile's file, and takes over what is there then.
     pub(super) fn update(
         &mut self,
-        change: impl FnOnce(&mut Vec<ApproverRecord>) -> Result<()>,
+        change: impl FnOnce(&mut EnforcerProfile) -> Result<()>,
     ) -> Result<()> {
-        self.approvers = self.file.update(|profile: &mut Profile| {
+        let profile = self.file.update(|profile: &mut Profile| {
             let enforcer = self.file.require(profile.enforcer.as_mut(), ENFORCER)?;
-            change(&mut enforcer.approvers)?;
+            change(enforcer)?;
             self.file.merge_learned(&mut enforcer.approvers)?;
-            Ok::<_, ClientError>(enforcer.approvers.clone())
+            Ok::<_, ClientError>(enforcer.clone())
         })?;
+        self.operators = profile.operators()?;
+        self.approvers = profile.approvers;
         Ok(())
     }
 
@@ -99,8 +111,8 @@ impl Enforcer {
         let Some(record) = self.approver(approver).cloned() else {
             return Ok(false);
         };
-        self.update(|records| {
-            records.retain(|record| record.id != approver);
+        self.update(|profile| {
+            profile.approvers.retain(|record| record.id != approver);
             Ok(())
         })?;
         self.access.revoke_pairing(&record.routing_token).await?;

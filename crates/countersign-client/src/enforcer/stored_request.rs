@@ -82,6 +82,10 @@ impl StoredRequest {
         let (Ok(artifact), Ok(outcome_key)) = (artifact, key) else {
             return Err(changed("damaged"));
         };
+        // One approval would be taken for those of all.
+        if artifact.rule().is_some() {
+            return Err(changed("one part of a request to several people"));
+        }
         Ok(Self {
             tenant: tenant.clone(),
             enforcer: enforcer.clone(),

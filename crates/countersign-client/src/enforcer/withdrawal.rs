@@ -25,6 +25,38 @@ async fn withdraw(access: &GatewayAccess, id: &RequestId, reason: &str) -> Resul
     sent.await.map(drop)
 }
 
+/// Takes a request back by `deadline`, and says whether it was decided before. An error means that
+/// it may have been decided, or may still be.
+pub(super) async fn take_back(
+    access: &GatewayAccess,
+    id: &RequestId,
+    reason: &str,
+    deadline: Instant,
+) -> Result<bool> {
+    let body = json!({ "reason": reason }).to_string();
+    let call = path(&["v1", "exchanges", id.as_str(), "withdraw"]);
+    let sent = access.send(call, "exchange.withdrawn", id, &body, &[200], deadline);
+    match sent.await.map(drop) {
+        Err(error) if error.code() == Some("ALREADY_DECIDED") => Ok(true),
+        // It has ended without a decision.
+        Err(error) if matches!(error.code(), Some("EXPIRED" | "INVALID_STATE")) => Ok(false),
+        sent => sent.map(|()| false),
+    }
+}
+
+/// Like `take_back`, for a request that the gateway has perhaps never got.
+pub(super) async fn take_back_unsent(
+    access: &GatewayAccess,
+    id: &RequestId,
+    reason: &str,
+    deadline: Instant,
+) -> Result<bool> {
+    match take_back(access, id, reason, deadline).await {
+        Err(error) if error.is_refusal(404) || error.is_refusal(409) => Ok(false),
+        taken => taken,
+    }
+}
+
 /// Withdraws the request when it is dropped, unless it was disarmed.
 pub(crate) struct WithdrawalGuard {
     access: Arc<GatewayAccess>,

@@ -6,13 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::gateway::GatewayProfile;
-use super::records::{add_missing, read_adders, read_id, read_list, write_adders};
+use super::records::{add_missing, read_adders, read_id, read_ids, read_list, write_adders};
 use super::sealed::SealedKeys;
 use super::secret::SecretText;
 use crate::error::{ProfileError, Result};
 use countersign_e2e::{
-    DeviceBundle, DeviceId, DeviceKeys, DeviceName, DeviceTrust, EncryptionKey, PinnedEnforcer,
-    SignedStatement,
+    DeviceBundle, DeviceId, DeviceKeys, DeviceName, DeviceTrust, EncryptionKey, OperatorList,
+    PinnedEnforcer, SignedStatement,
 };
 use countersign_protocol::id::ApproverId;
 use countersign_protocol::timestamp::Timestamp;
@@ -69,6 +69,9 @@ pub struct EnforcerRecord {
     /// The device whose signature vouches for the key, if this one was not paired itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub introduced_by: Option<String>,
+    /// Ids of approvers who work with the agent, as far as this device knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operators: Vec<String>,
 }
 
 /// An enforcer whose pairing was ended on this device. No introduction from before brings it back.
@@ -187,6 +190,19 @@ impl EnforcerRecord {
         let key = key.map_err(|_| ProfileError::Damaged("approver.enforcers.key"))?;
         let id = read_id("approver.enforcers.id", &self.id)?;
         Ok(PinnedEnforcer::from_own_records(id, key))
+    }
+
+    pub fn operators(&self) -> Result<Vec<ApproverId>, ProfileError> {
+        read_ids("approver.enforcers.operators", &self.operators)
+    }
+
+    /// Adds people who work with the agent. Nobody is removed: the list only ever excludes.
+    /// Returns whether somebody is new.
+    pub(crate) fn add_operators(&mut self, operators: Option<&OperatorList>) -> bool {
+        let before = self.operators.len();
+        let ids = operators.map(OperatorList::ids).unwrap_or_default();
+        add_missing(&mut self.operators, ids.iter().map(ToString::to_string));
+        self.operators.len() > before
     }
 
     pub fn paired_at(&self) -> Result<Timestamp, ProfileError> {

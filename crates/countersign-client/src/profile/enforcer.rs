@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::gateway::GatewayProfile;
-use super::records::{add_missing, read_adders, read_id, read_list, write_adders};
+use super::records::{add_missing, read_adders, read_id, read_ids, read_list, write_adders};
 use super::secret::SecretText;
 use crate::error::ProfileError;
-use countersign_e2e::{self as e2e, DeviceBundle, DeviceId, DeviceTrust, EnforcerKeys};
+use countersign_e2e::{
+    self as e2e, DeviceBundle, DeviceId, DeviceTrust, EnforcerKeys, OperatorList,
+};
 use countersign_protocol::id::{ApproverId, EnforcerId, TenantId};
 use countersign_protocol::timestamp::Timestamp;
 
@@ -18,6 +20,9 @@ pub struct EnforcerProfile {
     pub id: String,
     /// X25519 private key.
     pub key: SecretText,
+    /// Ids of approvers who work with this agent, as approvers said at pairing. None: nobody said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operators: Option<Vec<String>>,
     pub gateway: GatewayProfile,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub approvers: Vec<ApproverRecord>,
@@ -48,6 +53,7 @@ impl EnforcerProfile {
         Self {
             id: id.to_string(),
             key: SecretText::of_key(&keys.secret()),
+            operators: None,
             gateway,
             approvers: Vec::new(),
         }
@@ -55,6 +61,19 @@ impl EnforcerProfile {
 
     pub fn id(&self) -> Result<EnforcerId, ProfileError> {
         read_id("enforcer.id", &self.id)
+    }
+
+    pub fn operators(&self) -> Result<Option<Vec<ApproverId>>, ProfileError> {
+        let operators = self.operators.as_deref();
+        let operators = operators.map(|ids| read_ids("enforcer.operators", ids));
+        operators.transpose()
+    }
+
+    /// Adds people who work with this agent. Nobody is removed, since the list only ever excludes:
+    /// a later pairing must not undo what an earlier one said.
+    pub(crate) fn add_operators(&mut self, operators: &OperatorList) {
+        let known = self.operators.get_or_insert_default();
+        add_missing(known, operators.ids().iter().map(ToString::to_string));
     }
 
     pub fn keys(&self) -> Result<EnforcerKeys, ProfileError> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::error::ProfileError;
 use countersign_e2e::{DeviceId, DeviceTrust, Error};
-use countersign_protocol::id::TextId;
+use countersign_protocol::id::{ApproverId, TextId};
 
 pub(super) fn read_id<T: TextId>(member: &'static str, text: &str) -> Result<T, ProfileError> {
     T::parse(text).ok_or(ProfileError::Damaged(member))
@@ -17,6 +17,13 @@ pub(super) fn read_list<T, C: FromIterator<T>>(
 ) -> Result<C, ProfileError> {
     let list: Result<C, Error> = texts.iter().map(|text| read(text)).collect();
     list.map_err(|_| ProfileError::Damaged(member))
+}
+
+pub(super) fn read_ids(
+    member: &'static str,
+    texts: &[String],
+) -> Result<Vec<ApproverId>, ProfileError> {
+    texts.iter().map(|text| read_id(member, text)).collect()
 }
 
 /// Reads which device added which.

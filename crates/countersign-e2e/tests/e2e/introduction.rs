@@ -169,7 +169,7 @@ fn a_label_that_may_not_be_shown_is_left_out() {
     let long = "x".repeat(257);
     for label in ["", " ", "a\u{1b}[2Jb", "a\u{200b}b", &long] {
         let about = (&enforcer, Some(label));
-        let made = Introduction::new(&tenant(), &alice(), about, now(), world.phone.id());
+        let made = Introduction::new(&tenant(), &alice(), about, None, now(), world.phone.id());
         assert_eq!(made.unwrap().label(), None, "{label:?}");
     }
 }

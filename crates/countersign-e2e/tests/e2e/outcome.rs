@@ -2,8 +2,6 @@
 //! `tests/vectors/outcome.json` is for other implementers; after a deliberate change, run this once
 //! with `WRITE_VECTORS=1`.
 
-use std::path::Path;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use countersign_e2e::{
@@ -16,7 +14,9 @@ use countersign_protocol::id::{EnforcerId, RequestId, TenantId, TextId as _};
 use countersign_protocol::json;
 use serde_json::{Map, Value, json};
 
+use super::outcome_set::set_vectors;
 use super::people::{ARTIFACT, known, now, ruling, tenant, world};
+use super::several::check_vectors;
 
 fn artifact(key: &OutcomeKey) -> PlainArtifact {
     let mut members: Map<String, Value> = serde_json::from_str(ARTIFACT).unwrap();
@@ -231,6 +231,14 @@ fn refused(scene: &Scene) -> Vec<(&'static str, Value)> {
             envelope("signatures", json!([{ "sig": "AAAA" }])),
         ),
         (
+            "two requests and no set",
+            with("/subject", {
+                let mut other = statement["subject"][0].clone();
+                other["name"] = json!("another");
+                json!([statement["subject"][0], other])
+            }),
+        ),
+        (
             "a further member of the envelope",
             envelope("more", json!(1)),
         ),
@@ -261,13 +269,9 @@ fn an_outcome_is_believed_only_as_the_enforcer_signed_it() {
         "decision": scene.decision,
         "accepted": accepted,
         "refused": refused,
+        "set": set_vectors(),
     });
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors/outcome.json");
-    let text = format!("{vectors:#}\n");
-    if std::env::var_os("WRITE_VECTORS").is_some() {
-        std::fs::write(&file, &text).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(file).unwrap(), text);
+    check_vectors("outcome.json", &vectors);
 }
 
 #[test]

@@ -34,6 +34,7 @@ impl Attempt {
             &nonce(),
             &alice(),
             &self.bundle,
+            None,
             random,
         )
         .unwrap()
@@ -159,7 +160,8 @@ fn without_a_proof_nothing_is_pinned_before_a_person_compared() {
     let attempt = attempt();
     let (offer, bundle) = (&attempt.offer, &attempt.bundle);
     let random = &mut known("answer");
-    let (answer, on_device) = answer_by_code(offer, &nonce(), &alice(), bundle, random).unwrap();
+    let (answer, on_device) =
+        answer_by_code(offer, &nonce(), &alice(), bundle, None, random).unwrap();
     let ReceivedAnswer::ToCompare(on_enforcer) = attempt.receive(answer).unwrap() else {
         panic!("there was no proof");
     };
@@ -181,7 +183,7 @@ fn digits_differ_with_everything_that_could_be_swapped() {
     let attempt = attempt();
     let digits = |offer: &EnforcerBundle, bundle: &DeviceBundle, random| {
         let (_, comparison) =
-            answer_by_code(offer, &nonce(), &alice(), bundle, &mut known(random)).unwrap();
+            answer_by_code(offer, &nonce(), &alice(), bundle, None, &mut known(random)).unwrap();
         comparison.digits().to_string()
     };
     let fresh = EnforcerBundle::new(&world().enforcer, bot(), &mut known("fresh")).unwrap();

@@ -105,7 +105,7 @@ pub fn revoke(by: &DeviceKeys, gone: &DeviceKeys) -> SignedStatement {
 /// A device introduces the enforcer.
 pub fn introduce(world: &World, by: &DeviceKeys) -> SignedIntroduction {
     let enforcer = (&world.pinned_enforcer, Some("build machine"));
-    let introduction = Introduction::new(&tenant(), &alice(), enforcer, now(), by.id());
+    let introduction = Introduction::new(&tenant(), &alice(), enforcer, None, now(), by.id());
     introduction.unwrap().sign(by).unwrap()
 }
 
@@ -116,8 +116,16 @@ pub fn paired(enforcer: &EnforcerKeys, bundle: &DeviceBundle) -> (PinnedDevice, 
     let fingerprint = Fingerprint::of(&offer).unwrap();
     let authentic = AuthenticOffer::check(offer.clone(), &fingerprint).unwrap();
     let random = &mut known("answer");
-    let (answer, pinned_enforcer) =
-        answer_by_link(&authentic, &secret, &nonce(), &alice(), bundle, random).unwrap();
+    let (answer, pinned_enforcer) = answer_by_link(
+        &authentic,
+        &secret,
+        &nonce(),
+        &alice(),
+        bundle,
+        None,
+        random,
+    )
+    .unwrap();
     let received = receive_answer(&offer, &secret, &nonce(), &alice(), answer).unwrap();
     let ReceivedAnswer::Proven(pinned) = received else {
         panic!("a proof was sent");

@@ -55,8 +55,16 @@ static TEXTS: LazyLock<Texts> = LazyLock::new(|| {
     let fingerprint = Fingerprint::of(&offer).unwrap();
     let authentic = AuthenticOffer::check(offer.clone(), &fingerprint).unwrap();
     let (secret, bundle) = (secret(), &world.phone_bundle);
-    let (answer, _) =
-        answer_by_link(&authentic, &secret, &nonce(), &alice(), bundle, random).unwrap();
+    let (answer, _) = answer_by_link(
+        &authentic,
+        &secret,
+        &nonce(),
+        &alice(),
+        bundle,
+        None,
+        random,
+    )
+    .unwrap();
     Texts {
         sealed: world.sealed().to_text().unwrap(),
         decision,

@@ -79,9 +79,10 @@ fn pairing(world: &World) -> Value {
     let (nonce, bundle) = (nonce(), &world.phone_bundle);
     let random = &mut known("answer");
     let (by_link, _) =
-        answer_by_link(&authentic, &secret, &nonce, &alice(), bundle, random).unwrap();
+        answer_by_link(&authentic, &secret, &nonce, &alice(), bundle, None, random).unwrap();
     let random = &mut known("answer by code");
-    let (by_code, comparison) = answer_by_code(&offer, &nonce, &alice(), bundle, random).unwrap();
+    let (by_code, comparison) =
+        answer_by_code(&offer, &nonce, &alice(), bundle, None, random).unwrap();
     let link = PairingLink {
         code: PairingCode::parse("7K3M-9QRT").unwrap(),
         secret,

@@ -145,6 +145,8 @@ def _read_enforcer(enforcer: "TableReader") -> Profile:
         keys = DecryptionKey(decode("the key", key, 32))
     except Refusal:
         raise enforcer.damaged("key") from None
+    # Only rules use it, and the library asks without one.
+    enforcer.optional("operators", list)
     records = cast(list[object], enforcer.optional("approvers", list) or [])
     profile = Profile(
         enforcer_id=enforcer.id("id"),

@@ -1,0 +1,247 @@
+//! `[[rule]]`: calls that need more than one approval, or the approval of certain people. Every
+//! rule that matches counts. A spelling that hides what a call does matches all of them.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use countersign_client::enforcer::{CommentDuty, EscalationDemand, RuleDemand};
+use countersign_client::shell::CommandPart;
+use countersign_client::shell::wrappers::hides_what_runs;
+use countersign_protocol::id::{ApproverId, TextId as _};
+use serde::Deserialize;
+
+use super::reading::only_reads;
+use super::rule_list::{PolicyTable, RuleList};
+use super::tool_rule::ToolRule;
+use crate::agent::Agent;
+use crate::event::{ToolAction, ToolCall};
+use crate::install::shell::parse_duration;
+use crate::places::NamedPath;
+
+/// Hooks wait this long. A later step would never be asked.
+const MAX_AFTER_SECONDS: u64 = 9 * 60;
+/// Of one call, so that its signed outcome stays within its limit.
+const MAX_APPROVALS: u32 = 56;
+const MAX_PEOPLE: usize = 64;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct CallRule {
+    pub list: RuleList<Vec<String>>,
+    pub demand: RuleDemand,
+}
+
+/// A rule as it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RuleTable {
+    tools: Option<Vec<String>>,
+    #[serde(default)]
+    commands: Vec<String>,
+    #[serde(default)]
+    paths: Vec<String>,
+    #[serde(default)]
+    from: Vec<String>,
+    approvals: Option<u32>,
+    rejections: Option<u32>,
+    comment: Option<CommentDuty>,
+    #[serde(default)]
+    separate: bool,
+    #[serde(default)]
+    escalate: Vec<StepTable>,
+    park: Option<toml::Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StepTable {
+    after: String,
+    from: Vec<String>,
+}
+
+impl RuleTable {
+    /// The matchers, and the demand.
+    pub fn split(self, is_of_project: bool) -> Result<(PolicyTable, RuleDemand), String> {
+        if self.park.is_some() {
+            return Err("rule: park is not supported".to_owned());
+        }
+        if is_of_project && (!self.escalate.is_empty() || self.rejections.is_some()) {
+            let problem = "escalate and rejections are for policy.toml only";
+            return Err(format!("rule: {problem}"));
+        }
+        let approvals = number("approvals", self.approvals)?;
+        let mut demand = RuleDemand::new(approvals, people(self.from)?);
+        demand.rejections = number("rejections", self.rejections)?;
+        demand.separate = self.separate;
+        demand.comment = self.comment.unwrap_or(CommentDuty::None);
+        for step in self.escalate {
+            let after = parse_duration(&step.after).map_err(|it| format!("rule: after: {it}"))?;
+            let from = people(step.from)?;
+            let before = demand.escalate.last().map_or(0, |step| step.after_seconds);
+            let seconds = u32::try_from(after.as_secs()).unwrap_or(u32::MAX);
+            if after.as_secs() >= MAX_AFTER_SECONDS || seconds <= before || from.is_empty() {
+                let problem = "each step needs people, and a time that is longer than the one before and shorter than the 9 minutes that hooks wait";
+                return Err(format!("rule: escalate: {problem}"));
+            }
+            demand.escalate.push(EscalationDemand {
+                after_seconds: seconds,
+                from,
+            });
+        }
+        let later = demand.escalate.iter().flat_map(|step| &step.from);
+        let asked: BTreeSet<_> = demand.from.iter().chain(later).collect();
+        if asked.len() > MAX_PEOPLE {
+            return Err(format!("rule: it names more than {MAX_PEOPLE} people"));
+        }
+        if !demand.from.is_empty() && asked.len() < demand.approvals as usize {
+            let (needed, named) = (demand.approvals, asked.len());
+            return Err(format!(
+                "rule: it needs {needed} approvals and names {named} people"
+            ));
+        }
+        let is_option = |command: &&String| command.split(' ').any(|word| word.starts_with('-'));
+        if let Some(command) = self.commands.iter().find(is_option) {
+            return Err(format!(
+                "rule: commands: {command:?}: options can be spelt in many ways; leave them out"
+            ));
+        }
+        let matchers = PolicyTable {
+            tools: self.tools,
+            commands: self.commands,
+            paths: self.paths,
+        };
+        Ok((matchers, demand))
+    }
+}
+
+fn number(name: &str, value: Option<u32>) -> Result<u32, String> {
+    let value = value.unwrap_or(1);
+    let wrong = || format!("rule: {name}: expected a number from 1 to {MAX_APPROVALS}");
+    (1..=MAX_APPROVALS)
+        .contains(&value)
+        .then_some(value)
+        .ok_or_else(wrong)
+}
+
+fn people(ids: Vec<String>) -> Result<BTreeSet<String>, String> {
+    for id in &ids {
+        if id.starts_with("team:") {
+            return Err(format!(
+                "rule: from: {id:?}: teams are not supported; name approvers by their ids"
+            ));
+        }
+        if ApproverId::parse(id).is_none() {
+            return Err(format!("rule: from: {id:?} is not the id of an approver"));
+        }
+    }
+    Ok(ids.into_iter().collect())
+}
+
+impl CallRule {
+    pub fn new(list: RuleList<Vec<String>>, demand: RuleDemand) -> Result<Self, String> {
+        let never = [ToolRule::ReadCommands, ToolRule::Class("question")];
+        if list.tools.iter().any(|tool| never.contains(tool)) {
+            return Err(
+                "rule: tools: \"read.commands\" and \"question\" cannot have a rule".to_owned(),
+            );
+        }
+        Ok(Self { list, demand })
+    }
+
+    /// Whether it is about certain calls, and not about every call that is asked.
+    pub fn has_matchers(&self) -> bool {
+        let list = &self.list;
+        !(list.tools.is_empty() && list.commands.is_empty() && list.paths.is_empty())
+    }
+
+    /// `parts` are those of a command that can be parsed with certainty. `named` is `None` if it is
+    /// unclear which files the call names.
+    pub fn matches(
+        &self,
+        agent: Agent,
+        call: &ToolCall,
+        parts: Option<&[CommandPart]>,
+        named: Option<&[NamedPath]>,
+    ) -> bool {
+        // An answer to a question permits nothing.
+        if matches!(call.action, ToolAction::Question { .. }) {
+            return false;
+        }
+        let list = &self.list;
+        if !self.has_matchers() || list.has_tool(agent, call) {
+            return true;
+        }
+        let is_command = matches!(call.action, ToolAction::Command { .. });
+        let hides = |part: &CommandPart| hides_what_runs(&part.words) && !only_reads(&part.words);
+        let is_unclear = is_command && parts.is_none_or(|parts| parts.iter().any(hides));
+        let mut words = parts.into_iter().flatten().map(|part| &part.words);
+        let is_named = |words: &Vec<String>| list.commands.iter().any(|it| has_words(words, it));
+        if !list.commands.is_empty() && (is_unclear || words.any(is_named)) {
+            return true;
+        }
+        let mut paths = list.paths.iter();
+        match named {
+            _ if is_unclear => paths.next().is_some(),
+            Some(named) => paths.any(|place| named.iter().any(|it| it.touches(place))),
+            None => paths.next().is_some(),
+        }
+    }
+}
+
+/// Whether a command is of this program, wherever that is, and has the other words in this order:
+/// options may stand between them.
+fn has_words(words: &[String], rule: &[String]) -> bool {
+    let name = |word: &String| {
+        let name = word.rsplit('/').next().unwrap_or_default();
+        let name = name.to_ascii_lowercase();
+        name.strip_suffix(".exe").unwrap_or(&name).to_owned()
+    };
+    let (Some((program, words)), Some((named, rest))) = (words.split_first(), rule.split_first())
+    else {
+        return false;
+    };
+    let mut words = words.iter();
+    name(program) == name(named)
+        && rest
+            .iter()
+            .all(|it| words.any(|word| word.eq_ignore_ascii_case(it)))
+}
+
+/// One line for people.
+impl fmt::Display for CallRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let demand = &self.demand;
+        let people = |from: &BTreeSet<String>| match from.iter().cloned().collect::<Vec<_>>() {
+            from if from.is_empty() => "everyone who is paired".to_owned(),
+            from => from.join(", "),
+        };
+        let noun = if demand.approvals == 1 {
+            "approval"
+        } else {
+            "approvals"
+        };
+        write!(
+            f,
+            "{} {noun} from {}",
+            demand.approvals,
+            people(&demand.from)
+        )?;
+        for step in &demand.escalate {
+            write!(
+                f,
+                ", after {} s also {}",
+                step.after_seconds,
+                people(&step.from)
+            )?;
+        }
+        if demand.rejections > 1 {
+            write!(f, "; {} rejections end it", demand.rejections)?;
+        }
+        if demand.comment != CommentDuty::None {
+            write!(f, "; comment: {}", demand.comment.as_str())?;
+        }
+        if demand.separate {
+            f.write_str("; not by people who work with the agent")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! The demand of a policy's rule, and the terms that follow from it for this enforcer.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::role::Enforcer;
+use crate::error::{ClientError, Result};
+use countersign_e2e::{CommentDuty, EscalationStep, RuleAsk, RuleTerms};
+use countersign_protocol::id::{ApproverId, TextId as _};
+
+/// The demand of one rule. Further rules only add to it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RuleDemand {
+    /// By different people.
+    pub approvals: u32,
+    /// Ids of approvers. Everyone who is paired, if it is empty.
+    pub from: BTreeSet<String>,
+    /// As many end it.
+    pub rejections: u32,
+    pub comment: CommentDuty,
+    /// Whether people who work with the agent neither count nor are asked.
+    pub separate: bool,
+    /// Ids of approvers who neither count nor are asked, and neither are those of `separate`.
+    #[serde(default)]
+    pub not_by: BTreeSet<String>,
+    pub escalate: Vec<EscalationDemand>,
+}
+
+/// People who are asked later, if the call is still open then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EscalationDemand {
+    pub after_seconds: u32,
+    pub from: BTreeSet<String>,
+}
+
+impl RuleDemand {
+    /// Approvals by so many different people among these.
+    pub fn new(approvals: u32, from: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            approvals,
+            from: from.into_iter().collect(),
+            rejections: 1,
+            comment: CommentDuty::None,
+            separate: false,
+            not_by: BTreeSet::new(),
+            escalate: Vec::new(),
+        }
+    }
+
+    /// Beside rules, "only this approver" is one more rule.
+    pub fn add_approver(demands: &mut Vec<Self>, approver: &mut Option<String>) {
+        if !demands.is_empty() {
+            demands.extend(approver.take().map(|id| Self::new(1, [id])));
+        }
+    }
+}
+
+impl Enforcer {
+    /// The terms that satisfy every demand at once. `None` without any demand.
+    pub fn terms_of(&self, demands: &[RuleDemand]) -> Result<Option<RuleTerms>> {
+        let terms = demands.iter().map(|demand| self.terms(demand));
+        let terms: Vec<_> = terms.collect::<Result<_>>()?;
+        Ok(terms.into_iter().reduce(RuleTerms::join))
+    }
+
+    fn terms(&self, demand: &RuleDemand) -> Result<RuleTerms> {
+        let mut not_by = people(&demand.not_by)?;
+        let operators = self.operators();
+        if demand.separate && operators.is_none() {
+            let problem = "nobody has said who works with this agent; pair again with --operator";
+            return Err(ClientError::Choice(problem));
+        }
+        // With anybody excluded, devices refuse an approval by an operator that they know.
+        if demand.separate || !not_by.is_empty() {
+            not_by.extend(operators.unwrap_or_default().iter().cloned());
+        }
+        let from = match &demand.from {
+            from if from.is_empty() => {
+                let everyone = self.approvers.iter().map(|record| record.id.clone());
+                &people(&everyone.collect())? - &not_by
+            }
+            from => people(from)?,
+        };
+        let steps = demand.escalate.iter().map(|step| {
+            Ok(EscalationStep {
+                after_seconds: step.after_seconds,
+                from: people(&step.from)?,
+            })
+        });
+        Ok(RuleTerms {
+            asks: vec![RuleAsk {
+                approvals: demand.approvals,
+                from,
+                escalate: steps.collect::<Result<_>>()?,
+            }],
+            rejections: demand.rejections,
+            comment: demand.comment,
+            not_by,
+        })
+    }
+}
+
+fn people(ids: &BTreeSet<String>) -> Result<BTreeSet<ApproverId>> {
+    let people = ids.iter().map(|id| ApproverId::parse(id));
+    let people: Option<_> = people.collect();
+    people.ok_or(ClientError::Choice("a rule needs the ids of approvers"))
+}

@@ -1,0 +1,204 @@
+//! One part of a set: the exchange that asks one person. Its decision is judged against the devices
+//! of that person alone.
+
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep_until};
+
+use super::approval_request::ApprovalDenial;
+use super::pending_request::{DecisionMessage, PendingRequest, RequestSubmission};
+use super::role::Enforcer;
+use super::withdrawal::{take_back, take_back_unsent};
+use crate::error::{ClientError, Result};
+use crate::wire;
+use countersign_e2e::{
+    self as e2e, ApproverVote, DeviceBundle, DeviceId, DeviceTrust, OutcomeKey, OutcomeSubject,
+    OwnRequest, PlainArtifact, VerifiedDecision, accept,
+};
+use countersign_protocol::id::ApproverId;
+
+/// Of sending one request, for instance to a full inbox. Then the person drops out.
+const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
+/// Of everything after the last approval that is needed: withdrawals, late decisions, device lists.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(super) struct SetPart {
+    pub(super) seat: ApproverId,
+    /// For this part alone: the parts wait at the same time.
+    pub(super) enforcer: Enforcer,
+    pub(super) artifact: PlainArtifact,
+    pub(super) own: OwnRequest,
+    pub(super) outcome_key: OutcomeKey,
+    pub(super) devices: Vec<DeviceTrust>,
+    pub(super) submission: RequestSubmission,
+    /// Later than at once for somebody who is asked only by an escalation.
+    pub(super) ask_at: Instant,
+    pub(super) submit_until: Instant,
+    pub(super) until: Instant,
+    pub(super) decision: Option<PartDecision>,
+    /// Why there is no decision.
+    pub(super) loss: Option<ApprovalDenial>,
+    /// Whether the gateway may have the request.
+    pub(super) is_sent: bool,
+    /// Whether the gateway has said that it has the request.
+    pub(super) is_submitted: bool,
+    /// Whether the signed outcome is also about this part.
+    pub(super) is_named: bool,
+}
+
+/// A decision, and the result of its checks.
+pub(super) struct PartDecision {
+    pub(super) message: DecisionMessage,
+    pub(super) judged: Result<VerifiedDecision, e2e::Error>,
+}
+
+impl SetPart {
+    fn pending(&mut self) -> PendingRequest<'_> {
+        PendingRequest {
+            own: self.own.clone(),
+            artifact: self.artifact.clone(),
+            outcome_key: self.outcome_key.clone(),
+            asked: vec![self.seat.to_string()],
+            devices: self.devices.clone(),
+            submission: Some(self.submission.clone()),
+            submit_until: self.submit_until,
+            until: self.until,
+            enforcer: &mut self.enforcer,
+        }
+    }
+
+    /// Sends the request, waits for the decision, and judges it. Without one, the reason is the
+    /// part's loss.
+    pub(super) async fn ask(&mut self, permits: &Semaphore) -> (ApproverId, Option<ApproverVote>) {
+        sleep_until(self.ask_at.min(self.until)).await;
+        let permit = permits.acquire().await;
+        let until = self.until;
+        self.loss = if until <= Instant::now() {
+            Some(ApprovalDenial::TimedOut)
+        } else {
+            let submitted = self.submit().await;
+            drop(permit);
+            match submitted {
+                Ok(()) => self.take_decision(until).await.err(),
+                Err(error) => Some(error.into()),
+            }
+        };
+        (self.seat.clone(), self.verified().map(ApproverVote::from))
+    }
+
+    async fn submit(&mut self) -> Result<()> {
+        self.submit_until = self.submit_until.min(Instant::now() + SUBMIT_TIMEOUT);
+        self.is_sent = true;
+        self.pending().submit().await?;
+        self.is_submitted = true;
+        Ok(())
+    }
+
+    async fn take_decision(&mut self, deadline: Instant) -> Result<(), ApprovalDenial> {
+        let mut pending = self.pending();
+        let answer = loop {
+            if let Some(answer) = pending.wait(None).await? {
+                break answer;
+            }
+        };
+        let (message, judged) = Box::pin(pending.verified(&answer, deadline)).await?;
+        let judged = judged.map(|(decision, _)| decision);
+        self.devices = std::mem::take(&mut pending.devices);
+        self.decision = Some(PartDecision { message, judged });
+        Ok(())
+    }
+
+    /// Takes the request back, if it is not decided. A decision that came before is taken over. An
+    /// error means that there may be one that is not known here.
+    pub(super) async fn close(&mut self, reason: &str) -> Result<(), ApprovalDenial> {
+        if self.decision.is_some() || !self.is_sent {
+            return Ok(());
+        }
+        let deadline = Instant::now() + SETTLE_TIMEOUT;
+        let (access, id) = (&self.enforcer.access, &self.own.request_id);
+        let taken = if self.is_submitted {
+            take_back(access, id, reason, deadline).await
+        } else {
+            take_back_unsent(access, id, reason, deadline).await
+        };
+        if taken? {
+            let taken = tokio::time::timeout_at(deadline, self.take_decision(deadline)).await;
+            taken.unwrap_or(Err(ApprovalDenial::TimedOut))?;
+        }
+        Ok(())
+    }
+
+    /// Judges an approval again, by a list of devices that is read now. A rejection stays. An error
+    /// means that there is no such list.
+    pub(super) async fn judge_again(&mut self) -> Result<(), ApprovalDenial> {
+        let Some(message) = self.approval().cloned() else {
+            return Ok(());
+        };
+        let (asked, deadline) = ([self.seat.to_string()], Instant::now() + SETTLE_TIMEOUT);
+        self.devices = match self.enforcer.devices_of(&asked, true, deadline).await {
+            // Nobody speaks for this seat any more.
+            Err(ClientError::Unpaired { .. }) => Vec::new(),
+            devices => devices?,
+        };
+        let judged = self.judged(&message)?;
+        self.decision = Some(PartDecision { message, judged });
+        Ok(())
+    }
+
+    /// Whether an approval, if this part has one, passes every check also by the time now.
+    pub(super) fn still_counts(&self) -> Result<(), ApprovalDenial> {
+        let Some(message) = self.approval() else {
+            return Ok(());
+        };
+        let judged = self.judged(message)?;
+        judged.map(drop).map_err(ApprovalDenial::Untrusted)
+    }
+
+    fn approval(&self) -> Option<&DecisionMessage> {
+        let decision = self.decision.as_ref()?;
+        matches!(decision.judged, Ok(VerifiedDecision::Approved(_))).then_some(&decision.message)
+    }
+
+    /// The result of the checks by the devices that are known here.
+    fn judged(&self, message: &DecisionMessage) -> Result<Result<VerifiedDecision, e2e::Error>> {
+        let node = wire::parse(message.body.as_bytes())?;
+        let (keys, now) = (&self.enforcer.keys, self.enforcer.access.now());
+        let devices: Vec<_> = self.devices.iter().collect();
+        Ok(accept(&node, &self.own, keys, &devices, now))
+    }
+
+    /// The decision, if it passed every check.
+    pub(super) fn verified(&self) -> Option<&VerifiedDecision> {
+        self.decision.as_ref()?.judged.as_ref().ok()
+    }
+
+    pub(super) fn subject(&self) -> OutcomeSubject {
+        OutcomeSubject {
+            request_id: self.own.request_id.clone(),
+            artifact_hash: self.own.artifact_hash,
+        }
+    }
+
+    /// Acknowledges the decision, with the outcome if that is about it.
+    pub(super) async fn send_outcome(&mut self, outcome: Option<&str>) {
+        let outcome = outcome.filter(|_| self.is_named);
+        if let Some(decision) = &self.decision {
+            let message = decision.message.clone();
+            self.pending().send_outcome(&message, outcome).await;
+        }
+    }
+
+    pub(super) fn bundle(&self, device: DeviceId) -> Option<&DeviceBundle> {
+        let mut devices = self.devices.iter();
+        let device = devices.find_map(|trust| trust.device(device).ok())?;
+        Some(device.bundle())
+    }
+}
+
+pub(super) fn device_of(decision: &VerifiedDecision) -> DeviceId {
+    match decision {
+        VerifiedDecision::Approved(approval) => approval.device,
+        VerifiedDecision::Rejected(rejection) => rejection.device,
+    }
+}

@@ -1,0 +1,88 @@
+//! The devices that a verifier of receipts trusts, and the way from there to the device of a decision.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::bundle::DeviceBundle;
+use super::device_id::DeviceId;
+use super::error::{Error, Result};
+use super::proof_gap::ProofGap;
+use super::receipt::{Receipt, ReceiptPart};
+use super::statement::{SignedStatement, StatementChange};
+use super::trust::DeviceTrust;
+use countersign_protocol::id::{ApproverId, TenantId};
+
+/// The devices that a verifier trusts, from elsewhere than the receipt.
+#[derive(Debug, Clone, Default)]
+pub struct ReceiptAnchors {
+    trusts: Vec<DeviceTrust>,
+    devices: BTreeMap<ApproverId, BTreeSet<DeviceId>>,
+}
+
+impl ReceiptAnchors {
+    /// The devices of an approver, as a profile knows them.
+    #[must_use]
+    pub fn with_trust(mut self, trust: DeviceTrust) -> Self {
+        self.trusts.push(trust);
+        self
+    }
+
+    /// A device by its id alone. It is trusted to speak for this approver only.
+    #[must_use]
+    pub fn with_device(mut self, approver: ApproverId, device: DeviceId) -> Self {
+        self.devices.entry(approver).or_default().insert(device);
+        self
+    }
+
+    /// The anchors for one approver. The keys behind an id are taken from `known`: an id is a hash
+    /// of its keys.
+    fn trusts_of(
+        &self,
+        tenant: &TenantId,
+        approver: &ApproverId,
+        known: &[&DeviceBundle],
+    ) -> Vec<DeviceTrust> {
+        let own = self.trusts.iter();
+        let own = own.filter(|it| it.tenant() == tenant && it.approver() == approver);
+        let ids = self.devices.get(approver).into_iter().flatten();
+        let by_id = ids.filter_map(|id| known.iter().find(|bundle| bundle.id() == *id));
+        let by_id = by_id.map(|bundle| {
+            let bundle = vec![(*bundle).clone()];
+            let (tenant, approver) = (tenant.clone(), approver.clone());
+            DeviceTrust::from_own_records(tenant, approver, bundle, BTreeSet::new())
+        });
+        own.cloned().chain(by_id).collect()
+    }
+
+    /// Whether the anchors, and statements from there on, lead to the part's device.
+    pub(super) fn check_device(
+        &self,
+        receipt: &Receipt,
+        part: &ReceiptPart,
+        statements: &[SignedStatement],
+    ) -> Result<(), ProofGap> {
+        let approver = &part.approver;
+        let own = receipt.parts.iter().filter(|it| it.approver == *approver);
+        let listed = statements.iter().map(SignedStatement::statement);
+        let listed = listed.filter_map(|statement| match statement.change() {
+            StatementChange::Add(bundle) if statement.approver() == approver => Some(&**bundle),
+            StatementChange::Add(_) | StatementChange::Revoke(_) => None,
+        });
+        let known: Vec<_> = own.map(|it| &it.device).chain(listed).collect();
+        let mut trusts = self.trusts_of(&receipt.tenant, approver, &known);
+        if trusts.is_empty() && !self.devices.contains_key(approver) {
+            return Err(ProofGap::Absent);
+        }
+        let (id, mut is_known) = (part.device.id(), false);
+        for trust in &mut trusts {
+            trust.follow_all(statements);
+            match trust.device(id) {
+                Ok(device) => is_known |= device.bundle().same_keys(&part.device),
+                // Also if another anchor does not know of it yet.
+                Err(error @ Error::RevokedDevice(_)) => return Err(error.into()),
+                Err(_) => {}
+            }
+        }
+        let unknown = || Error::UnknownDevice(id).into();
+        is_known.then_some(()).ok_or_else(unknown)
+    }
+}

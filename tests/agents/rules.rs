@@ -1,0 +1,262 @@
+//! `[[rule]]`: which calls it is about, however they are spelt, and that a further rule never makes
+//! anything easier.
+
+use countersign::agent::{Agent, HookEvent, HookPolicy, PolicyJudgement};
+use countersign::client::enforcer::{CommentDuty, RuleDemand};
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use serde_json::{Value, json};
+
+use super::inputs::{named, places};
+use super::policy::{Is, bash, judge, parse, read};
+
+const FREE: &str =
+    "[allow]\ntools = [\"read\", \"command\", \"read.commands\", \"edit.project\"]\n";
+
+fn demands(policy: &HookPolicy, tool: &str, input: &Value) -> Vec<RuleDemand> {
+    let event = json!({
+        "hook_event_name": "PreToolUse", "cwd": "/srv/project", "tool_name": tool, "tool_input": input,
+    });
+    let event = HookEvent::read(Agent::Claude, event.to_string().as_bytes()).unwrap();
+    let (call, places) = (event.call().unwrap(), places());
+    let names = call.named_paths().map(|names| named(&places, &names));
+    policy.demands(Agent::Claude, call, names.as_deref())
+}
+
+fn of_command(policy: &HookPolicy, command: &str) -> usize {
+    demands(policy, "Bash", &json!({ "command": command })).len()
+}
+
+#[test]
+fn a_command_is_under_the_rule_however_it_is_spelt() {
+    let rule = "[[rule]]\ncommands = [\"terraform apply\"]\napprovals = 2\n";
+    let policy = parse(&format!("{FREE}{rule}"));
+    for command in [
+        "terraform apply",
+        "terraform  'apply' -auto-approve",
+        "terraform -chdir=prod apply",
+        "/usr/local/bin/terraform apply",
+        "./terraform.exe apply",
+        "TERRAFORM apply",
+        "ls && terraform apply",
+        "ls | terraform apply",
+        "sh -c 'terraform apply'",
+        "env A=b terraform apply",
+        "A=b terraform apply",
+        "sudo terraform apply",
+        "countersign run -- terraform apply",
+        "t=terraform; $t apply",
+        "terra\"form\" apply",
+        "terraform appl\\y",
+        "$(echo terraform) apply",
+        "terraform apply &",
+        "xargs terraform apply",
+        "python3 -c x",
+        "find . -exec terraform apply ;",
+        "for x in a; do terraform apply; done",
+        "terraform\napply",
+    ] {
+        assert_eq!(bash(&policy, command), Is::AlwaysAsked, "{command}");
+        assert_eq!(of_command(&policy, command), 1, "{command}");
+    }
+    for command in [
+        "ls",
+        "terraform plan",
+        "find . -name x",
+        "cat a | sed -n 1,2p",
+    ] {
+        assert_eq!(bash(&policy, command), Is::Free, "{command}");
+        assert_eq!(of_command(&policy, command), 0, "{command}");
+    }
+    // A switch that changes how a command runs.
+    let input = json!({ "command": "ls", "dangerouslyDisableSandbox": true });
+    assert_eq!(demands(&policy, "Bash", &input).len(), 1);
+}
+
+#[test]
+fn a_path_is_under_the_rule_however_it_is_spelt() {
+    let rule = "[[rule]]\npaths = [\"/srv/project/infra\"]\napprovals = 2\n";
+    let policy = parse(&format!("{FREE}{rule}"));
+    for path in [
+        "infra/a",
+        "/srv/project/infra/a",
+        "x/../infra/a",
+        "INFRA/a",
+        "infra",
+        "file:///srv/project/infra/a",
+        " infra/a",
+        "~root/a",
+    ] {
+        assert_eq!(read(&policy, path), Is::AlwaysAsked, "{path}");
+        let found = demands(&policy, "Read", &json!({ "file_path": path }));
+        assert_eq!(found.len(), 1, "{path}");
+    }
+    for command in [
+        "cat infra/a",
+        "tar -C infra -x",
+        "cat in*/a",
+        "cd infra; cat a",
+        "cat \"$HOME\"/a",
+        "sh -c 'cat infra/a'",
+        "ls > infra/a",
+    ] {
+        assert_eq!(of_command(&policy, command), 1, "{command}");
+    }
+    assert_eq!(read(&policy, "src/a"), Is::Free);
+    let edit = json!({ "file_path": "infra/a", "content": "x" });
+    assert_eq!(
+        judge(&policy, Agent::Claude, "Write", &edit),
+        Is::AlwaysAsked
+    );
+}
+
+#[test]
+fn a_rule_without_matchers_is_about_every_call_that_is_asked_and_no_other() {
+    let policy = parse("[[rule]]\napprovals = 2\n");
+    assert_eq!(bash(&policy, "make"), Is::AlwaysAsked);
+    assert_eq!(of_command(&policy, "make"), 1);
+    assert_eq!(read(&policy, "a"), Is::Free);
+    // An answer permits nothing.
+    let ask = json!({ "questions": [{ "question": "Which?", "options": [] }] });
+    assert!(demands(&policy, "AskUserQuestion", &ask).is_empty());
+    // A rule never turns a denial into a question.
+    let policy = parse("changes = \"deny\"\n[[rule]]\ncommands = [\"make\"]\n");
+    assert_eq!(bash(&policy, "make"), Is::Denied);
+    // Every rule that matches counts.
+    let rules = "[[rule]]\ncommands = [\"make\"]\nfrom = [\"alice\"]\ncomment = \"approve\"\n[[rule]]\ntools = [\"command\"]\napprovals = 3\nrejections = 2\nescalate = [{ after = \"3m\", from = [\"dave\"] }]\n";
+    let found = demands(&parse(rules), "Bash", &json!({ "command": "make" }));
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[0].comment, CommentDuty::Approve);
+    assert_eq!((found[1].approvals, found[1].rejections), (3, 2));
+    assert_eq!(found[1].escalate[0].after_seconds, 180);
+}
+
+#[test]
+fn a_rule_that_makes_no_sense_is_refused() {
+    for (rule, expected) in [
+        ("from = [\"team:payments\"]", "teams are not supported"),
+        ("from = [\"\"]", "not the id of an approver"),
+        ("park = \"4h\"", "park is not supported"),
+        ("approvals = 0", "1 to 56"),
+        ("approvals = 57", "1 to 56"),
+        ("rejections = 0", "1 to 56"),
+        (
+            "approvals = 2\nfrom = [\"alice\", \"alice\"]",
+            "names 1 people",
+        ),
+        ("comment = \"often\"", "unknown variant"),
+        ("commands = [\"rm -rf\"]", "leave them out"),
+        ("commands = [\"a | b\"]", "more than plain words"),
+        ("paths = [\"infra\"]", "must begin with /"),
+        ("tools = [\"read.commands\"]", "cannot have a rule"),
+        ("tools = [\"question\"]", "cannot have a rule"),
+        (
+            "escalate = [{ after = \"9m\", from = [\"a\"] }]",
+            "9 minutes",
+        ),
+        ("escalate = [{ after = \"1m\", from = [] }]", "needs people"),
+        (
+            "escalate = [{ after = \"2m\", from = [\"a\"] }, { after = \"1m\", from = [\"b\"] }]",
+            "longer than the one before",
+        ),
+        ("approval = 2", "unknown field"),
+    ] {
+        let problem = HookPolicy::parse(&format!("[[rule]]\n{rule}\n"), &places()).unwrap_err();
+        assert!(problem.contains(expected), "{rule}: {problem}");
+    }
+}
+
+#[test]
+fn a_project_has_rules_that_only_add() {
+    let mut policy = parse(FREE);
+    let rule = "[[rule]]\npaths = [\"infra\"]\napprovals = 2\n";
+    policy.tighten(rule, &places(), "/srv/project".as_ref());
+    assert_eq!(read(&policy, "infra/a"), Is::AlwaysAsked);
+    assert_eq!(read(&policy, "src/a"), Is::Free);
+    for rule in [
+        "escalate = [{ after = \"1m\", from = [\"a\"] }]",
+        "rejections = 2",
+        "park = \"1h\"",
+    ] {
+        let mut policy = parse(FREE);
+        let text = format!("[[rule]]\n{rule}\n");
+        policy.tighten(&text, &places(), "/srv/project".as_ref());
+        assert!(policy.ask_all_reason().is_some(), "{rule}");
+        assert_eq!(read(&policy, "src/a"), Is::AlwaysAsked, "{rule}");
+    }
+}
+
+fn any_rule() -> impl Strategy<Value = String> {
+    let matcher = select(vec![
+        "",
+        "commands = [\"make\"]",
+        "commands = [\"git push\"]",
+        "paths = [\"/srv/project/a\"]",
+        "tools = [\"command\"]",
+        "tools = [\"read\"]",
+    ]);
+    let from = subsequence(vec!["\"alice\"", "\"bob\"", "\"carol\""], 2..=3);
+    (matcher, from, 1..3_u32).prop_map(|(matcher, from, approvals)| {
+        let from = from.join(", ");
+        format!("[[rule]]\n{matcher}\nfrom = [{from}]\napprovals = {approvals}\n")
+    })
+}
+
+fn strictness(is: &Is) -> u8 {
+    match is {
+        Is::Free => 0,
+        Is::Asked => 1,
+        Is::AlwaysAsked => 2,
+        Is::Denied => 3,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_further_rule_never_makes_a_call_easier(
+        base in select(vec!["", FREE, "changes = \"deny\"\n"]),
+        rules in proptest::collection::vec(any_rule(), 0..3),
+        further in any_rule(),
+        command in select(vec!["make", "git push", "git -C x push", "ls a", "cat a/b", "$x", "sh -c make", "ls"]),
+    ) {
+        let fewer = format!("{base}{}", rules.concat());
+        let (more, fewer) = (parse(&format!("{fewer}{further}")), parse(&fewer));
+        let input = json!({ "command": command });
+        let (then, now) = (demands(&fewer, "Bash", &input), demands(&more, "Bash", &input));
+        prop_assert_eq!(&now[..then.len()], &then[..]);
+        prop_assert!(strictness(&bash(&more, command)) >= strictness(&bash(&fewer, command)));
+        if now.len() > then.len() {
+            prop_assert_ne!(bash(&more, command), Is::Asked);
+        }
+    }
+}
+
+#[test]
+fn a_judged_call_says_which_rule_it_is_under() {
+    let policy =
+        parse("[[rule]]\ncommands = [\"make\"]\nfrom = [\"alice\", \"bob\"]\napprovals = 2\n");
+    let event = json!({
+        "hook_event_name": "PreToolUse", "cwd": "/srv/project", "tool_name": "Bash", "tool_input": { "command": "make" },
+    });
+    let event = HookEvent::read(Agent::Claude, event.to_string().as_bytes()).unwrap();
+    let (judgement, parts) =
+        policy.explain(Agent::Claude, event.call().unwrap(), &places(), Some(&[]));
+    assert_eq!(judgement, PolicyJudgement::AlwaysAsked);
+    let reason = &parts.last().unwrap().reason;
+    assert_eq!(
+        reason,
+        "a rule of the policy needs 2 approvals from alice, bob"
+    );
+    assert!(parts.iter().all(|part| part.entry.is_none()));
+}
+
+#[test]
+fn the_example_in_the_guide_is_a_policy() {
+    let guide = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/teams.md");
+    let guide = std::fs::read_to_string(guide).unwrap();
+    let (_, example) = guide.split_once("```toml\n").unwrap();
+    let policy = parse(example.split_once("```").unwrap().0);
+    assert_eq!(of_command(&policy, "terraform apply"), 1);
+}
