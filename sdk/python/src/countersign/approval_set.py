@@ -9,12 +9,12 @@ import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 
 from .approval import Approval
-from .durations import Deadline, wall_now
+from .durations import wall_now
 from .e2e.errors import Refusal
 from .e2e.outcome import ALLOWED, CHANGED, INTERRUPTED, MISSING, sign_outcome
 from .e2e.rule import ApprovalRule
 from .e2e.votes import VoteCount, VoteStage, VoteState
-from .errors import AlreadyUsed, Changed, Denied, Expired
+from .errors import AlreadyUsed, Changed, Denied
 from .exchange import EnforcerIdentity
 from .permits import SetPermits
 from .set_count import count_parts, denial_of_count, refuse_shared_devices
@@ -30,13 +30,11 @@ class ApprovalSet:
         parts: Sequence[SetPart],
         rule: ApprovalRule,
         identity: EnforcerIdentity,
-        deadline: Deadline,
         journal: UseJournal,
     ) -> None:
         self.parts = parts
         self._rule = rule
         self._identity = identity
-        self._deadline = deadline
         self._journal = journal
         # As approvers are told, if nothing else is found out.
         self._cause = INTERRUPTED
@@ -44,7 +42,10 @@ class ApprovalSet:
         self._named: set[str] = set()
 
     async def decision(self, permits: SetPermits, check: Callable[[], None]) -> Approval:
-        """Waits until the rule is satisfied. After any error, call `give_up`."""
+        """Waits until the rule is satisfied. After any error, call `give_up`.
+
+        Telling the approvers takes time, so its end has to be looked at before the call runs.
+        """
         state = await self._collect(permits)
         if state.stage is VoteStage.SATISFIED:
             state = await self._settle()
@@ -63,7 +64,6 @@ class ApprovalSet:
             raise
         self._sign(ALLOWED)
         await self._send_outcome()
-        self._check_times()
         return Approval.of_set([it for part in counted if (it := part.approval()) is not None])
 
     async def give_up(self) -> None:
@@ -117,13 +117,6 @@ class ApprovalSet:
         """The approvals of the choice that has enough. Others approve something else."""
         approvers = self._count().approvers()
         return [part for part in self.parts if part.seat in approvers and part.is_approved]
-
-    def _check_times(self) -> None:
-        """Whether the approvals still count, after time was spent on telling the approvers."""
-        if self._deadline.left() == 0:
-            raise Expired(self.parts[0].request_id)
-        for part in self.parts:
-            part.check_times()
 
     def _sign(self, cause: str) -> None:
         """Signs the outcome about the decided parts, if there are any.

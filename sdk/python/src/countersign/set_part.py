@@ -13,7 +13,7 @@ from .durations import Deadline
 from .e2e.accept import VerifiedDecision
 from .e2e.errors import DecisionRefused
 from .e2e.outcome import OutcomeSubject
-from .errors import Denied, Expired, NotPaired, TimedOut, Untrusted
+from .errors import Denied, NotPaired, TimedOut
 from .exchange import DecisionMessage, Exchange, denial_of
 from .gateway import GatewayAnswer, GatewayError
 from .permits import SetPermits, permit
@@ -34,16 +34,13 @@ class PartDecision:
 
 
 class SetPart:
-    def __init__(
-        self, seat: str, exchange: Exchange, submission: Submission, devices: AskedDevices
-    ) -> None:
+    def __init__(self, seat: str, exchange: Exchange, submission: Submission) -> None:
         self.seat = seat
         self.exchange = exchange
         self.decision: PartDecision | None = None
         # Why there is no decision.
         self.loss: Denied | None = None
         self._submission = submission
-        self._devices = devices
         # Whether the gateway has said that it has the request.
         self._is_sent = False
 
@@ -96,8 +93,7 @@ class SetPart:
         self, message: DecisionMessage, *, again: bool
     ) -> VerifiedDecision | DecisionRefused:
         deadline = self.exchange.deadline
-        self._devices = await self.exchange.devices(deadline, again=again)
-        return self._judged_by(self._devices, message)
+        return self._judged_by(await self.exchange.devices(deadline, again=again), message)
 
     def _judged_by(
         self, devices: AskedDevices, message: DecisionMessage
@@ -131,27 +127,18 @@ class SetPart:
             return
         message = self.decision.message
         try:
-            self._devices = await self.exchange.devices(Deadline.after(SETTLE_TIMEOUT), again=True)
+            devices = await self.exchange.devices(Deadline.after(SETTLE_TIMEOUT), again=True)
         except GatewayError as error:
             raise denial_of(error, self.request_id) from error
         except NotPaired:
             # Nobody speaks for this seat any more.
-            self._devices = AskedDevices((), ())
-        self.decision = PartDecision(message, self._judged_by(self._devices, message))
+            devices = AskedDevices((), ())
+        self.decision = PartDecision(message, self._judged_by(devices, message))
 
     def refuse(self, refused: DecisionRefused) -> None:
         """Lets a decision not count that has passed the checks of its own seat."""
         if self.decision is not None:
             self.decision = PartDecision(self.decision.message, refused)
-
-    def check_times(self) -> None:
-        """Whether an approval, if there is one, passes every check also by the time now."""
-        if self.decision is None or not self.is_approved:
-            return
-        judged = self._judged_by(self._devices, self.decision.message)
-        if isinstance(judged, DecisionRefused):
-            is_late = judged.check in (5, 6)
-            raise Expired(self.request_id) if is_late else Untrusted(str(judged), self.request_id)
 
     def approval(self) -> Approval | None:
         if self.decision is None or self.verified is None or not self.verified.is_approval:

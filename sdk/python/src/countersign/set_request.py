@@ -59,5 +59,5 @@ async def prepare_set(
     parts: list[SetPart] = []
     for seat, part in zip([first, *others], requests, strict=True):
         exchange = Exchange(part, identity, directory, gateway, deadline, journal)
-        parts.append(SetPart(seat, exchange, exchange.sealed(seats[seat]), seats[seat]))
-    return ApprovalSet(parts, rule, identity, deadline, journal)
+        parts.append(SetPart(seat, exchange, exchange.sealed(seats[seat])))
+    return ApprovalSet(parts, rule, identity, journal)
