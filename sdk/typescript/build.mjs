@@ -3,7 +3,13 @@
 // writes more of them than the package needs.
 
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, readFileSync, rmSync } from "node:fs";
+import {
+	existsSync,
+	mkdirSync,
+	readFileSync,
+	rmSync,
+	writeFileSync,
+} from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -38,4 +44,14 @@ for (const entry of Object.values(exports))
 		reach(join(compiled, relative("dist", file)));
 
 rmSync(dist, { recursive: true, force: true });
-for (const file of needed) cpSync(file, join(dist, relative(compiled, file)));
+// Comments that document types are in the declarations already.
+const DOCUMENTATION = /^[ \t]*\/\*\*(?:(?!\*\/)[\s\S])*\*\/\n/gm;
+for (const file of needed) {
+	const target = join(dist, relative(compiled, file));
+	mkdirSync(dirname(target), { recursive: true });
+	const text = readFileSync(file, "utf8");
+	writeFileSync(
+		target,
+		file.endsWith(".js") ? text.replace(DOCUMENTATION, "") : text,
+	);
+}

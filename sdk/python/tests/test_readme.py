@@ -18,7 +18,7 @@ def test_the_example_of_a_test_runs() -> None:
 
 def test_every_example_is_python() -> None:
     examples = re.findall(r"```python\n(.*?)```", README, re.S)
-    assert len(examples) == 4
+    assert len(examples) == 5
     for example in examples:
         compile(example, "README.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 

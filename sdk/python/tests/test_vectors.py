@@ -20,7 +20,7 @@ from countersign.e2e.encoding import decode
 from countersign.e2e.errors import DecisionRefused, Refusal
 from countersign.e2e.hints import open_hints
 from countersign.e2e.keys import DecryptionKey, SignatureKey, verifies
-from countersign.e2e.outcome import sign_outcome
+from countersign.e2e.outcome import OutcomeSubject, sign_outcome
 from countersign.e2e.points import is_encryption_key, is_signing_key
 from countersign.e2e.seal import Ciphertext, Purpose, open_ciphertext
 from countersign.e2e.statement import read_statements
@@ -312,12 +312,14 @@ def test_outcomes_have_the_published_form() -> None:
     envelope = json.loads(
         sign_outcome(
             SignatureKey(bytes(32)),
-            request_id=artifact.request_id,
-            artifact_hash=artifact.hash,
+            [
+                OutcomeSubject(
+                    artifact.request_id, artifact.hash, *statement["predicate"]["decisions"]
+                )
+            ],
             tenant=file["tenantId"],
             enforcer_id=file["enforcerId"],
             cause="",
-            decision_digest=statement["predicate"]["decisions"][0],
             at=parse_time(statement["predicate"]["at"]),
         )
     )

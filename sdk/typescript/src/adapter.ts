@@ -14,6 +14,7 @@ import {
 } from "./errors.js";
 import type { RequestOptions } from "./options.js";
 import type { StillWaiting } from "./pending.js";
+import { checkRuleOptions, refuseSeveral } from "./rule_options.js";
 
 const DEFAULT_TIMEOUT: Duration = "10m";
 
@@ -35,6 +36,10 @@ const GATE_OPTIONS: Record<keyof AdapterOptions, true> = {
 	actions: true,
 	metadata: true,
 	sessionId: true,
+	approvals: true,
+	from: true,
+	rejections: true,
+	comment: true,
 	durable: true,
 };
 
@@ -171,6 +176,8 @@ function refuseUnknown(place: string, options: object, known: object): void {
 function readOptions(options: AdapterOptions): AdapterOptions {
 	const read = { ...options };
 	refuseUnknown("gate", read, GATE_OPTIONS);
+	checkRuleOptions(read);
+	if (read.durable === true) refuseSeveral(read);
 	// The tool does not learn which one was chosen.
 	const approving = (read.actions ?? []).filter(
 		({ decision }) => decision === "approve",

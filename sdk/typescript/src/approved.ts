@@ -39,6 +39,8 @@ export interface ApprovalParts {
 	exchange: Exchange;
 	accepted: AcceptedApproval;
 	enforcer: Enforcer;
+	/** Of a set, which was taken and acknowledged as a whole: all that count, the first one first. */
+	counted?: Omit<ApprovalParts, "counted">[];
 }
 
 /** An accepted approval of one request. It allows one execution, of exactly what was shown. */
@@ -65,6 +67,7 @@ export class Approved {
 	constructor(parts: ApprovalParts) {
 		const { decision } = parts.accepted;
 		this.#parts = parts;
+		this.#isTaken = parts.counted !== undefined;
 		this.requestId = parts.exchange.requestId;
 		this.approver = decision.approver;
 		this.device = decision.device.deviceId;
@@ -76,6 +79,14 @@ export class Approved {
 		);
 		// People's words are for the caller, not for logs.
 		hide(this, "reason", "answers");
+	}
+
+	/** Those of all people who were needed; this one alone if one was. */
+	get approvals(): Approved[] {
+		const { counted } = this.#parts;
+		if (counted === undefined) return [this];
+		const [, ...others] = counted;
+		return [this, ...others.map((parts) => new Approved(parts))];
 	}
 
 	/** The decision as a file that anyone can verify offline. */
@@ -119,14 +130,15 @@ export class Approved {
 		call: Call | Content,
 		signal: AbortSignal | undefined,
 	): Promise<void> {
-		const { exchange, accepted } = this.#parts;
+		const { exchange, counted = [this.#parts] } = this.#parts;
 		const compare = () => {
 			if (!isSame(subjectOf(call), exchange)) throw new Changed(this.requestId);
 		};
 		compare();
 		this.#checkTime(signal);
-		// The device may have been revoked since.
-		await exchange.judgeAgain(accepted, signal);
+		// A device may have been revoked since.
+		for (const each of counted)
+			await each.exchange.judgeAgain(each.accepted, signal);
 		await this.take(compare);
 		if (this.#isUsed) throw new AlreadyUsed(this.requestId);
 		this.#isUsed = true;
@@ -156,7 +168,8 @@ export class Approved {
 
 	#checkTime(signal: AbortSignal | undefined): void {
 		signal?.throwIfAborted();
-		if (this.#parts.accepted.deadline.isOver())
+		const { counted = [this.#parts] } = this.#parts;
+		if (counted.some(({ accepted }) => accepted.deadline.isOver()))
 			throw new Expired(this.requestId);
 	}
 

@@ -13,7 +13,8 @@ import {
 } from "./core/bytes.js";
 import { spellTime } from "./core/canonical.js";
 import { Problem } from "./core/problem.js";
-import type { Artifact } from "./core/types.js";
+import { RULE } from "./core/rule.js";
+import type { ApprovalRule, Artifact } from "./core/types.js";
 import { NotAskable } from "./errors.js";
 import type { OutcomeKey } from "./keys.js";
 import type { AskedApprover } from "./trust.js";
@@ -56,6 +57,8 @@ export interface ArtifactOptions {
 	/** Milliseconds since 1970. */
 	createdAt: number;
 	expiresAt: number;
+	/** Undefined: one decision settles the request. */
+	rule?: ApprovalRule;
 }
 
 /** @internal */
@@ -94,8 +97,49 @@ export async function completeArtifact(
 			"countersign.repository": repository,
 			"countersign.devices": Object.fromEntries(devices),
 			"countersign.outcome": { v: 1, key: outcomeKey.publicKey() },
+			...(options.rule === undefined ? {} : { [RULE]: ruleJson(options.rule) }),
 		},
 	};
+	return hashed(members);
+}
+
+/**
+ * The artifact of another part of the set. It differs in these two, and in the hash.
+ * @internal
+ */
+export async function artifactForPart(
+	{ text, rule }: Artifact,
+	requestId: string,
+	seat: string,
+): Promise<Artifact> {
+	if (rule === null || rule === "unknown")
+		throw new NotAskable("the artifact has no rule");
+	const { artifactHash: _, extensions, ...members } = JSON.parse(text);
+	const seated = { ...extensions, [RULE]: ruleJson({ ...rule, seat }) };
+	return hashed({ ...members, requestId, extensions: seated });
+}
+
+/** @internal */
+export function ruleJson(rule: ApprovalRule): JsonObject {
+	const asks = rule.asks.map(({ approvals, from, escalate }) => ({
+		approvals,
+		from,
+		...(escalate.length === 0 ? {} : { escalate }),
+	}));
+	const { enforcerId, set, seat, rejections, comment, notBy } = rule;
+	return {
+		v: 1,
+		enforcerId,
+		set,
+		asks,
+		rejections,
+		comment,
+		...(seat === null ? {} : { seat }),
+		...(notBy.length === 0 ? {} : { notBy }),
+	};
+}
+
+async function hashed(members: JsonObject): Promise<Artifact> {
 	const artifactHash = toHex(await sha256(utf8(spell(members))));
 	const bytes = utf8(spell({ ...members, artifactHash }));
 	if (bytes.length > MAX_ARTIFACT_BYTES)

@@ -1,6 +1,5 @@
 // The client: asks a person, and runs nothing without an accepted approval.
 
-import { hostname } from "node:os";
 import { join } from "node:path";
 import { inspect } from "node:util";
 import { Approved, type ApprovedFunction, isSame } from "./approved.js";
@@ -30,11 +29,13 @@ import { Gateway, type Transport } from "./gateway.js";
 import { HttpTransport } from "./http.js";
 import { importEncryptionKey } from "./keys.js";
 import { WaitLimiter } from "./limiter.js";
-import type {
-	ClientOptions,
-	Question,
-	RequestOptions,
-	Submission,
+import {
+	artifactOptions,
+	type ClientOptions,
+	type Question,
+	type RequestOptions,
+	type Submission,
+	submitDeadline,
 } from "./options.js";
 import {
 	isFor,
@@ -52,13 +53,14 @@ import {
 	readProfile,
 } from "./profile.js";
 import { type VerifiedRecord, verifyRecord } from "./record.js";
+import { checkRuleOptions, refuseSeveral } from "./rule_options.js";
+import { askSeveral } from "./several.js";
 import { SpanRecorder } from "./spans.js";
 import { DirectoryState, FileJournal, type State } from "./state.js";
 import { parseStored, spellStored } from "./submission.js";
 import { TrustStore } from "./trust.js";
 
 const DEFAULT_TIMEOUT: Duration = "10m";
-const DEFAULT_SUBMIT_TIMEOUT: Duration = "30s";
 /** The gateway takes 1,000 of one identity. */
 const MAX_WAITS = 100;
 const VERIFY_TIMEOUT_MS = 15_000;
@@ -209,6 +211,8 @@ export class Client {
 
 	async #submit(submission: Submission): Promise<Pending> {
 		const { key } = submission;
+		// One decision settles the request. It must not be taken for several.
+		refuseSeveral(submission);
 		if (key === undefined) return this.#send(submission, undefined);
 		if (typeof key !== "string" || key === "")
 			throw new CountersignError("key: expected a text");
@@ -280,16 +284,21 @@ export class Client {
 		signal: AbortSignal | undefined,
 	): Promise<Approved> {
 		signal?.throwIfAborted();
+		checkRuleOptions(options);
 		const enforcer = this.#enforcer;
 		const until = Deadline.after(
 			enforcer.clock,
 			readTimeout(options.timeout ?? DEFAULT_TIMEOUT),
 		);
+		if (options.approvals !== undefined) {
+			const tools = { enforcer, limiter: this.#limiter, log: this.#log };
+			return askSeveral(tools, subject, options, until, signal);
+		}
 		let exchange: Exchange | undefined;
 		try {
 			exchange = await this.#prepare(subject, options, until, signal);
 			const opened = exchange;
-			const submitUntil = this.#submitUntil(options, until);
+			const submitUntil = submitDeadline(options, until);
 			const sealed = await opened.seal(submitUntil, signal);
 			await opened.submit(sealed, submitUntil, signal);
 			this.#log.asked(opened);
@@ -317,12 +326,6 @@ export class Client {
 		}
 	}
 
-	#submitUntil(options: RequestOptions, until: Deadline): Deadline {
-		return until.within(
-			readTimeout(options.submitTimeout ?? DEFAULT_SUBMIT_TIMEOUT),
-		);
-	}
-
 	async #prepare(
 		subject: Subject,
 		options: RequestOptions,
@@ -342,14 +345,9 @@ export class Client {
 		return Exchange.prepare(
 			this.#enforcer,
 			subject,
-			{
-				repoRef: options.repoRef ?? `${hostname()}:${process.cwd()}`,
-				actions: options.actions ?? [],
-				metadata: options.metadata,
-				sessionId: options.sessionId,
-			},
+			artifactOptions(options),
 			asked,
-			{ until, submitUntil: this.#submitUntil(options, until) },
+			{ until, submitUntil: submitDeadline(options, until) },
 			signal,
 		);
 	}
@@ -368,7 +366,7 @@ export class Client {
 		let stored = name === undefined ? null : await this.#state.load(name);
 		if (stored === null) {
 			const made = await this.#prepare(subject, submission, until, signal);
-			const submitUntil = this.#submitUntil(submission, until);
+			const submitUntil = submitDeadline(submission, until);
 			const sealed = await made.seal(submitUntil, signal);
 			const request = spellPending(recordOf(this.#enforcer, made.own));
 			const text = spellStored({ request, ...sealed });
@@ -383,7 +381,7 @@ export class Client {
 			throw new KeyReused();
 		const expiry = Deadline.at(clock, exchange.expiresAt());
 		if (!expiry.isOver()) {
-			const submitUntil = this.#submitUntil(submission, expiry);
+			const submitUntil = submitDeadline(submission, expiry);
 			await exchange.submit(kept, submitUntil, signal);
 			this.#log.asked(exchange);
 		}

@@ -18,6 +18,7 @@ export type DenialCause =
 	| "ended"
 	| "unavailable"
 	| "untrusted"
+	| "too_few"
 	| "not_paired"
 	| "already_used"
 	| "changed"
@@ -146,6 +147,15 @@ export class Untrusted extends Denied {
 
 	protected override whyForModel(): string {
 		return "it was not approved";
+	}
+}
+
+/** Too few of the people who must approve did so, or can be asked. */
+export class TooFewApprovals extends Denied {
+	readonly cause = "too_few";
+
+	protected override whyForModel(): string {
+		return "too few of the people who must approve it did so";
 	}
 }
 

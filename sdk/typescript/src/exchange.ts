@@ -7,10 +7,10 @@ import type { Subject } from "./call.js";
 import { Deadline, sleep } from "./clock.js";
 import { readTime, spellTime } from "./core/canonical.js";
 import type { Node } from "./core/json.js";
-import type { Artifact } from "./core/types.js";
 import { denialOf } from "./denials.js";
 import type { Enforcer } from "./enforcer.js";
 import { Ended, Rejected, TimedOut } from "./errors.js";
+import { ACK_TIMEOUT_MS, acknowledge, withdraw } from "./exchange_calls.js";
 import {
 	type GatewayAnswer,
 	GatewayAway,
@@ -20,8 +20,18 @@ import {
 	readMessage,
 } from "./gateway.js";
 import { OutcomeKey } from "./keys.js";
-import { decisionDigest, type OutcomeEffect, signOutcome } from "./outcome.js";
-import { type Submission, sealArtifact, spellEnvelope } from "./submission.js";
+import {
+	decisionDigest,
+	type OutcomeEffect,
+	type OutcomeSubject,
+	signOutcome,
+} from "./outcome.js";
+import {
+	type OwnExchange,
+	type Submission,
+	sealArtifact,
+	spellEnvelope,
+} from "./submission.js";
 import type { AskedApprover } from "./trust.js";
 
 /** Of one call that waits for a decision. */
@@ -34,14 +44,6 @@ const LAST_ANSWER_GRACE_MS = 100;
 const POLL_INTERVAL_MS = 250;
 /** At least this long the devices are read after a decision has come. */
 const JUDGE_TIMEOUT_MS = 15_000;
-/** Of an acknowledgement or a withdrawal. */
-const ACK_TIMEOUT_MS = 3_000;
-
-/** A request of this enforcer, as it was or will be sent. */
-export interface OwnExchange {
-	artifact: Artifact;
-	outcomeKey: OutcomeKey;
-}
 
 /** An approval that passed every check. */
 export interface AcceptedApproval {
@@ -101,9 +103,14 @@ export class Exchange {
 		return this.own.artifact.requestId;
 	}
 
-	/** The signed artifact says who was asked, so that nobody can add to them later. */
+	/**
+	 * The signed artifact says who was asked, so that nobody can add to them later. It names the devices
+	 * of everyone in a set, and one part asks one person.
+	 */
 	get asked(): string[] {
-		return [...this.own.artifact.devices.keys()];
+		const { rule, devices } = this.own.artifact;
+		if (rule === null) return [...devices.keys()];
+		return rule === "unknown" || rule.seat === null ? [] : [rule.seat];
 	}
 
 	/** Milliseconds until the request ends by the wall clock. */
@@ -149,16 +156,14 @@ export class Exchange {
 	}
 
 	async #sealed(approvers: AskedApprover[]): Promise<Submission> {
+		const enforcer = this.#enforcer;
 		const { artifact } = this.own;
-		const sealed = await sealArtifact(this.#enforcer, artifact, approvers);
-		return {
-			envelope: this.#envelope("artifact.submit", sealed.body),
-			recipients: sealed.recipients,
-		};
-	}
-
-	#envelope(msgType: string, body: object): string {
-		return spellEnvelope(this.#enforcer, this.requestId, msgType, body);
+		const sealed = await sealArtifact(enforcer, artifact, approvers);
+		const { body, recipients } = sealed;
+		const { requestId } = artifact;
+		const kind = "artifact.submit";
+		const envelope = spellEnvelope(enforcer, requestId, kind, body);
+		return { envelope, recipients };
 	}
 
 	/**
@@ -170,6 +175,21 @@ export class Exchange {
 		until: Deadline,
 		signal?: AbortSignal,
 	): Promise<AcceptedApproval | null> {
+		const judge = (answer: GatewayAnswer, deadline: Deadline) =>
+			this.#judge(answer, deadline, signal);
+		const judged = await this.poll(expiry, until, judge, signal);
+		if (judged === null) return null;
+		const lasts = judged.decision.expiresAt - this.#enforcer.clock.now();
+		return { ...judged, deadline: expiry.within(lasts) };
+	}
+
+	/** Waits for an answer that ends the request, and judges it. */
+	async poll<T>(
+		expiry: Deadline,
+		until: Deadline,
+		judge: (answer: GatewayAnswer, deadline: Deadline) => Promise<T>,
+		signal?: AbortSignal,
+	): Promise<T | null> {
 		let away: GatewayAway | null = null;
 		for (let isFirst = true; ; isFirst = false) {
 			if (expiry.isOver())
@@ -183,9 +203,7 @@ export class Exchange {
 				const answer = await this.#waitOnce(left, expiry, signal);
 				if (answer !== null) {
 					const time = Math.max(left, JUDGE_TIMEOUT_MS);
-					const judged = await this.#judge(answer, expiry.within(time), signal);
-					const lasts = judged.decision.expiresAt - this.#enforcer.clock.now();
-					return { ...judged, deadline: expiry.within(lasts) };
+					return await judge(answer, expiry.within(time));
 				}
 				away = null;
 				if (left > 0) await this.#sealAgain();
@@ -224,11 +242,8 @@ export class Exchange {
 		return isOver ? answer : null;
 	}
 
-	async #judge(
-		answer: GatewayAnswer,
-		deadline: Deadline,
-		signal?: AbortSignal,
-	): Promise<Omit<AcceptedApproval, "deadline">> {
+	/** The decision in an answer. Without one, the request has ended. */
+	async readDecision(answer: GatewayAnswer): Promise<Message> {
 		const state = answer.headers.get("exchange-state");
 		if (state !== undefined) {
 			// Nobody signed it. The gateway could deliver an approval all the same.
@@ -240,9 +255,18 @@ export class Exchange {
 		const message = readMessage(answer.json());
 		if (message.msgType !== "decision.deliver")
 			throw new GatewayAway("an answer that is no decision");
+		return message;
+	}
+
+	async #judge(
+		answer: GatewayAnswer,
+		deadline: Deadline,
+		signal?: AbortSignal,
+	): Promise<Omit<AcceptedApproval, "deadline">> {
+		const message = await this.readDecision(answer);
 		let decision: VerifiedDecision;
 		try {
-			decision = await this.#acceptCurrent(message.body, deadline, signal);
+			decision = await this.acceptCurrent(message.body, deadline, signal);
 		} catch (error) {
 			if (!(error instanceof DecisionRefused)) throw error;
 			await this.deny(message, "untrusted");
@@ -251,11 +275,12 @@ export class Exchange {
 		// An approval is acknowledged when it is used: until then nothing is allowed.
 		if (decision.isApproval) return { decision, message };
 		await this.deny(message, "rejected");
-		throw new Rejected(this.requestId, {
-			approver: decision.approver,
-			reason: decision.hints.reason,
-			actionId: decision.hints.actionId,
-		});
+		throw this.rejected(decision);
+	}
+
+	rejected({ approver, hints }: VerifiedDecision): Rejected {
+		const { reason, actionId } = hints;
+		return new Rejected(this.requestId, { approver, reason, actionId });
 	}
 
 	/**
@@ -274,11 +299,12 @@ export class Exchange {
 		return (await this.#enforcer.journal.take(this.requestId)) === true;
 	}
 
-	/** Judges a decision by a current list of devices. */
-	async #acceptCurrent(
+	/** Judges a decision by current devices; with `isNew`, by a list that is read now. */
+	async acceptCurrent(
 		decision: Node,
 		deadline: Deadline,
 		signal?: AbortSignal,
+		isNew = false,
 	): Promise<VerifiedDecision> {
 		const { trust, keys, clock, enforcerId } = this.#enforcer;
 		const { artifact } = this.own;
@@ -289,7 +315,7 @@ export class Exchange {
 			expiresAt: artifact.expiresAt,
 			enforcerId,
 		};
-		for (let isAgain = false; ; isAgain = true) {
+		for (let isAgain = isNew; ; isAgain = true) {
 			const devices = await trust.devicesOf(
 				this.asked,
 				isAgain,
@@ -301,8 +327,8 @@ export class Exchange {
 				return await accept(decision, request, keys, trusts, clock.now());
 			} catch (error) {
 				// The device may have been added since the list was read.
-				const isNew = error instanceof DecisionRefused && error.isUnknownDevice;
-				if (isAgain || !isNew) throw error;
+				const isOther = !(error instanceof DecisionRefused);
+				if (isAgain || isOther || !error.isUnknownDevice) throw error;
 			}
 		}
 	}
@@ -313,7 +339,7 @@ export class Exchange {
 		signal?: AbortSignal,
 	): Promise<void> {
 		try {
-			await this.#acceptCurrent(
+			await this.acceptCurrent(
 				message.body,
 				deadline.within(JUDGE_TIMEOUT_MS),
 				signal,
@@ -326,34 +352,23 @@ export class Exchange {
 		}
 	}
 
-	/** A failure is ignored: the answer to the caller does not depend on it. */
 	async acknowledge(message: Message, effect: OutcomeEffect): Promise<void> {
-		const { clock, tenantId, enforcerId, gateway } = this.#enforcer;
-		const now = spellTime(clock.now());
-		const { artifact, outcomeKey } = this.own;
-		try {
-			const outcome = signOutcome(outcomeKey, {
-				requestId: this.requestId,
-				artifactHash: artifact.hash,
-				tenantId,
-				enforcerId,
-				effect,
-				decision: await decisionDigest(message.body),
-				at: now,
-			});
-			const body = this.#envelope("ack.submit", {
-				msgId: message.msgId,
-				status: "processed",
-				ackAt: now,
-				outcome,
-			});
-			await gateway.call(
-				{ method: "POST", path: "/v1/acks", body, expect: [200, 404] },
-				Deadline.after(clock, ACK_TIMEOUT_MS),
-			);
-		} catch {
-			// Then the gateway delivers the decision again.
-		}
+		const { clock, tenantId, enforcerId } = this.#enforcer;
+		const decision = await decisionDigest(message.body).catch(() => null);
+		if (decision === null) return;
+		const outcome = signOutcome(this.own.outcomeKey, {
+			subjects: [this.subject(decision)],
+			tenantId,
+			enforcerId,
+			effect,
+			at: spellTime(clock.now()),
+		});
+		await acknowledge(this.#enforcer, this.requestId, message.msgId, outcome);
+	}
+
+	subject(decision: string): OutcomeSubject {
+		const { hash } = this.own.artifact;
+		return { requestId: this.requestId, artifactHash: hash, decision };
 	}
 
 	/** Encrypts the request again if a device was added since, so that it can be opened there too. */
@@ -378,20 +393,7 @@ export class Exchange {
 	}
 
 	/** Takes the request back. It does not matter if it has ended meanwhile, or if this fails. */
-	async withdraw(reason: string): Promise<void> {
-		const { clock, gateway } = this.#enforcer;
-		try {
-			await gateway.call(
-				{
-					method: "POST",
-					path: path("v1", "exchanges", this.requestId, "withdraw"),
-					body: this.#envelope("exchange.withdrawn", { reason }),
-					expect: [200, 404, 409],
-				},
-				Deadline.after(clock, ACK_TIMEOUT_MS),
-			);
-		} catch {
-			// The request expires.
-		}
+	withdraw(reason: string): Promise<void> {
+		return withdraw(this.#enforcer, this.requestId, reason);
 	}
 }

@@ -33,6 +33,7 @@ export {
 	ProfileError,
 	Rejected,
 	TimedOut,
+	TooFewApprovals,
 	Unavailable,
 	Untrusted,
 } from "./errors.js";
@@ -50,4 +51,5 @@ export {
 	StillWaiting,
 } from "./pending.js";
 export { DecisionRecord, type VerifiedRecord } from "./record.js";
+export type { CommentDuty, RuleOptions } from "./rule_options.js";
 export { FileJournal, type State, type UseJournal } from "./state.js";

@@ -1,9 +1,14 @@
 // The options of a request, and the events that callers are told.
 
-import type { RequestedAction } from "./artifact.js";
+import { hostname } from "node:os";
+import type { ArtifactOptions, RequestedAction } from "./artifact.js";
 import type { Call, Content } from "./call.js";
-import type { Duration } from "./durations.js";
+import type { Deadline } from "./clock.js";
+import { type Duration, readTimeout } from "./durations.js";
+import type { RuleOptions } from "./rule_options.js";
 import type { UseJournal } from "./state.js";
+
+const DEFAULT_SUBMIT_TIMEOUT: Duration = "30s";
 
 /** An event, without arguments, reasons or other content. */
 export interface ClientEvent {
@@ -24,7 +29,7 @@ export interface ClientOptions {
 	onEvent?: (event: ClientEvent) => void;
 }
 
-export interface RequestOptions {
+export interface RequestOptions extends RuleOptions {
 	/** How long a decision counts. Default `"10m"`; at most `"30d"`. */
 	timeout?: Duration;
 	/** How long the gateway is tried until it has taken the request. Default `"30s"`. */
@@ -56,3 +61,23 @@ export type Submission = (Content | { call: Call }) &
 		/** Ends the submission. A request that was taken goes on. */
 		signal?: AbortSignal;
 	};
+
+/** @internal */
+export function submitDeadline(
+	{ submitTimeout }: RequestOptions,
+	until: Deadline,
+): Deadline {
+	return until.within(readTimeout(submitTimeout ?? DEFAULT_SUBMIT_TIMEOUT));
+}
+
+/** @internal */
+export function artifactOptions(
+	options: RequestOptions,
+): Omit<ArtifactOptions, "createdAt" | "expiresAt" | "rule"> {
+	return {
+		repoRef: options.repoRef ?? `${hostname()}:${process.cwd()}`,
+		actions: options.actions ?? [],
+		metadata: options.metadata,
+		sessionId: options.sessionId,
+	};
+}

@@ -4,20 +4,37 @@
 import { concat, fromBase64url, sha256, toHex, utf8 } from "./core/bytes.js";
 import { canonical, canonicalNode, Reader } from "./core/canonical.js";
 import type { Node } from "./core/json.js";
+import { ApprovalFailure } from "./errors.js";
 import type { OutcomeKey } from "./keys.js";
 
 const PAYLOAD_TYPE = "application/vnd.in-toto+json";
 
-export type OutcomeEffect = "allowed" | "rejected" | "untrusted" | "changed";
+/** A gateway takes no longer outcome. */
+const MAX_ENVELOPE_CHARS = 16 << 10;
 
-export interface OutcomeStatement {
+/** Only about sets: `missing`, too few approvals, and `interrupted`. */
+export type OutcomeEffect =
+	| "allowed"
+	| "rejected"
+	| "untrusted"
+	| "changed"
+	| "missing"
+	| "interrupted";
+
+/** A decided request, and the digest of its decision. */
+export interface OutcomeSubject {
 	requestId: string;
 	artifactHash: string;
+	decision: string;
+}
+
+export interface OutcomeStatement {
+	/** One; of a set, one for each decided part. */
+	subjects: OutcomeSubject[];
+	set?: string;
 	tenantId: string;
 	enforcerId: string;
 	effect: OutcomeEffect;
-	/** The digest of the decision. */
-	decision: string;
 	at: string;
 }
 
@@ -40,28 +57,30 @@ export function signOutcome(
 	const payload = canonical({
 		_type: "https://in-toto.io/Statement/v1",
 		predicateType: "urn:countersign:outcome:v1",
-		subject: [
-			{
-				name: statement.requestId,
-				digest: { sha256: statement.artifactHash },
-			},
-		],
+		subject: statement.subjects.map(({ requestId, artifactHash }) => ({
+			name: requestId,
+			digest: { sha256: artifactHash },
+		})),
 		predicate: {
 			v: 1,
 			tenantId: statement.tenantId,
 			enforcerId: statement.enforcerId,
 			outcome: isAllowed ? "allowed" : "denied",
 			cause: isAllowed ? "" : statement.effect,
-			decisions: [statement.decision],
+			decisions: statement.subjects.map(({ decision }) => decision),
 			at: statement.at,
+			...(statement.set === undefined ? {} : { set: statement.set }),
 		},
 	});
 	const bytes = utf8(payload);
 	const head = `DSSEv1 ${PAYLOAD_TYPE.length} ${PAYLOAD_TYPE} ${bytes.length} `;
 	const signature = key.sign(concat(utf8(head), bytes));
-	return canonical({
+	const envelope = canonical({
 		payload: Buffer.from(bytes).toString("base64"),
 		payloadType: PAYLOAD_TYPE,
 		signatures: [{ sig: Buffer.from(signature).toString("base64") }],
 	});
+	if (envelope.length > MAX_ENVELOPE_CHARS)
+		throw new ApprovalFailure("the outcome is too long");
+	return envelope;
 }

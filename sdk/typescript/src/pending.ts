@@ -13,10 +13,11 @@ import { type Duration, readWait } from "./durations.js";
 import type { Enforcer } from "./enforcer.js";
 import { Changed, Denied } from "./errors.js";
 import type { EventLog } from "./events.js";
-import { Exchange, type OwnExchange } from "./exchange.js";
+import { Exchange } from "./exchange.js";
 import { OutcomeKey, proveRecord, provesRecord } from "./keys.js";
 import type { WaitLimiter } from "./limiter.js";
 import type { RequestOptions } from "./options.js";
+import type { OwnExchange } from "./submission.js";
 
 /** Nobody has decided yet, as far as is known here. Ask again later. */
 export class StillWaiting {
@@ -207,6 +208,9 @@ export async function openPending(
 		throw refuse("not as this enforcer has stored it");
 	try {
 		const artifact = await parseArtifact(utf8(record.artifact));
+		// One approval would be taken for those of all.
+		if (artifact.rule !== null)
+			throw refuse("one part of a request to several people");
 		const seed = fromBase64urlOf("key", record.outcomeKey, 32);
 		const outcomeKey = new OutcomeKey(seed);
 		return new Exchange(enforcer, { artifact, outcomeKey });

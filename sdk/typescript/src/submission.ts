@@ -7,7 +7,14 @@ import { RANDOM, seal } from "./core/seal.js";
 import type { Artifact } from "./core/types.js";
 import type { Enforcer } from "./enforcer.js";
 import { Changed, NotPaired, ProfileError } from "./errors.js";
+import type { OutcomeKey } from "./keys.js";
 import type { AskedApprover } from "./trust.js";
+
+/** A request of this enforcer, as it was or will be sent. */
+export interface OwnExchange {
+	artifact: Artifact;
+	outcomeKey: OutcomeKey;
+}
 
 /** The text to send, the same for each attempt, and the devices that can open it. */
 export interface Submission {

@@ -299,16 +299,17 @@ test("an outcome as a device verifies it", async () => {
 		requestId: "01J2V8V3K6B2Z9X6G1V7Y2QK8H",
 		hash: "9089a98b2d44a011b4df54f574c3cff488d2ac4bb7f265a7c850ce8d63b1e9d1",
 		outcomeKey: fromBase64url("key", key.publicKey()),
+		rule: null,
 	};
 	const decision = JSON.stringify(encryption.decisions[0].body);
 	for (const effect of ["allowed", "rejected", "untrusted"]) {
+		const { requestId, hash: artifactHash } = artifact;
+		const digest = await decisionDigest(parse("decision", decision));
 		const envelope = signOutcome(key, {
-			requestId: artifact.requestId,
-			artifactHash: artifact.hash,
+			subjects: [{ requestId, artifactHash, decision: digest }],
 			tenantId,
 			enforcerId,
 			effect,
-			decision: await decisionDigest(parse("decision", decision)),
 			at: "2026-02-21T12:01:00Z",
 		});
 		const about = { tenantId, enforcerId, decision };

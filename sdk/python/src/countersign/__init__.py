@@ -12,6 +12,7 @@ approval raises `Denied`.
 | `tool_gate`, `pending_calls` | what the adapters share; calls whose client comes back later |
 | `testing` | a fake approver for tests, with real keys |
 | `engine`, `exchange`, `request`, `devices` | the enforcer: prepare, submit, wait, judge |
+| `rule_options`, `set_request`, `approval_set`, `set_part`, `set_count` | a call for several |
 | `gateway`, `profile`, `state` | the gateway, the profile, and what survives restarts |
 | `call`, `durations`, `errors` | arguments as JSON, deadlines, denials |
 | `e2e` | the cryptography, without I/O |
@@ -34,10 +35,12 @@ from .errors import (
     ProfileError,
     Rejected,
     TimedOut,
+    TooFewApprovals,
     Unavailable,
     Untrusted,
 )
 from .pending import Approved, Outcome, Pending, StillWaiting
+from .rule_options import RuleOptions
 from .state import DirectoryState, State, UseJournal
 from .version import VERSION
 from .wrapper import approval_required
@@ -66,9 +69,11 @@ __all__ = [
     "Pending",
     "ProfileError",
     "Rejected",
+    "RuleOptions",
     "State",
     "StillWaiting",
     "TimedOut",
+    "TooFewApprovals",
     "Unavailable",
     "Untrusted",
     "UseJournal",

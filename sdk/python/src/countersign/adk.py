@@ -9,11 +9,12 @@ inner agent without it is denied. Tools that are nodes of a workflow belong to n
 
 import itertools
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from .client import DEFAULT_TIMEOUT, Client
 from .durations import Duration
 from .errors import Denied
+from .rule_options import RuleOptions, several_approvals
 from .tool_gate import ToolGate, _denying, gated_names
 
 try:
@@ -36,13 +37,14 @@ def approval_callback(
     timeout: Duration = DEFAULT_TIMEOUT,
     approver: str | None = None,
     repo_ref: str | None = None,
+    **rule: Unpack[RuleOptions],
 ) -> ToolCallback:
     """Asks before a gated tool runs; without `tools`, before every tool.
 
     ADK runs the tool if and only if the callback returns None. The model reads a denial as the
     tool's response.
     """
-    gate = ToolGate(client, "adk", timeout, approver, repo_ref)
+    gate = ToolGate(client, "adk", timeout, approver, repo_ref, several_approvals(**rule))
     gated = None if tools is None else gated_names(tools)
 
     async def ask(

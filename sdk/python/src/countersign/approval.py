@@ -1,6 +1,7 @@
 """An approval that passed every check."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 
 from .call import tool_of
@@ -29,6 +30,7 @@ class Approval:
     # Microseconds since 1970: the earlier end of the decision and of the request.
     expires_at: int
     _record: DecisionRecord = field(repr=False)
+    _set: tuple["Approval", ...] = field(default=(), repr=False)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an approval cannot be pickled: it has arguments and reasons in plain")
@@ -64,6 +66,17 @@ class Approval:
             expires_at=min(verified.expires_at, artifact.expires_at),
             _record=record,
         )
+
+    @classmethod
+    def of_set(cls, counted: Sequence["Approval"]) -> "Approval":
+        """The first of the approvals that count together, with all of them."""
+        end = min(approval.expires_at for approval in counted)
+        return replace(counted[0], expires_at=end, _set=tuple(counted))
+
+    @property
+    def approvals(self) -> tuple["Approval", ...]:
+        """Those of all people who were needed; this one alone if one was."""
+        return self._set or (self,)
 
     @property
     def arguments(self) -> JsonObject:

@@ -8,12 +8,13 @@ change it. Hooks of settings files and plugins are switched off: they can answer
 
 import dataclasses
 from collections.abc import Collection
-from typing import Any
+from typing import Any, Unpack
 
 from .call import Call, Subject
 from .client import DEFAULT_TIMEOUT, Client
 from .durations import Deadline, Duration, timeout_seconds
 from .errors import Changed, Denied, Expired
+from .rule_options import RuleOptions, several_approvals
 from .tool_gate import ToolGate, _denying
 
 try:
@@ -43,6 +44,7 @@ def options_with_approval(
     timeout: Duration = DEFAULT_TIMEOUT,
     approver: str | None = None,
     repo_ref: str | None = None,
+    **rule: Unpack[RuleOptions],
 ) -> ClaudeAgentOptions:
     """Options with which every tool is asked about, except those named in `unasked`.
 
@@ -54,7 +56,7 @@ def options_with_approval(
     if timeout_seconds(timeout) > HOOK_TIMEOUT / 2:
         raise ValueError("timeout: expected at most 12h")
     closed = closed_options(options, unasked)
-    gate = ToolGate(client, "claude", timeout, approver, repo_ref)
+    gate = ToolGate(client, "claude", timeout, approver, repo_ref, several_approvals(**rule))
     approvals = _InputGate(gate, frozenset(unasked), options.can_use_tool)
     ask = HookMatcher(hooks=[approvals.before_tool], timeout=HOOK_TIMEOUT, on_failure="block")
     hooks = dict(options.hooks or {})

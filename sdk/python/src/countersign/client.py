@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, Unpack
 
 from .approval import Approval
 from .call import Action, Call, Content, Subject
 from .durations import Duration, timeout_seconds
 from .pending import Pending
 from .profile import Profile, parse_profile, profile_path, read_profile
+from .rule_options import RuleOptions, SeveralApprovals, several_approvals
 from .state import DirectoryState, State, UseJournal
 
 # It takes as long to import as the rest of this library, so that is left to the first client.
@@ -87,10 +88,14 @@ class Client:
         approver: str | None = None,
         actions: Sequence[Action] = (),
         metadata: Mapping[str, object] | None = None,
+        **rule: Unpack[RuleOptions],
     ) -> Approval:
-        """Asks, and waits for an approval. Everything else raises `Denied`."""
+        """Asks, and waits for an approval. Everything else raises `Denied`.
+
+        With `approvals`, as many different people must approve: see `RuleOptions`.
+        """
         subject = Subject.of(_asked(call, type, payload))
-        options = request_options(repo_ref, approver, actions, metadata)
+        options = request_options(repo_ref, approver, actions, metadata, several_approvals(**rule))
         return await self.ask_about(subject, options, timeout_seconds(timeout))
 
     async def ask_about(
@@ -163,10 +168,11 @@ def request_options(
     approver: str | None,
     actions: Sequence[Action],
     metadata: Mapping[str, object] | None,
+    several: SeveralApprovals | None = None,
 ) -> RequestOptions:
     from .request import RequestOptions
 
-    return RequestOptions(repo_ref, approver, actions, metadata)
+    return RequestOptions(repo_ref, approver, actions, metadata, several)
 
 
 def _asked(

@@ -5,7 +5,7 @@ import json
 import logging
 import os
 import weakref
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from hashlib import sha256
@@ -24,18 +24,18 @@ from .errors import (
     KeyReused,
     NotPaired,
     ProfileError,
-    TimedOut,
     Unavailable,
 )
 from .exchange import DeliveredDecision, EnforcerIdentity, Exchange, denial_of
 from .gateway import GatewayClient, GatewayError, GatewayLocation, TransportFactory
+from .permits import MAX_WAITS, SetPermits, permit
 from .profile import Profile
 from .request import PreparedRequest, RequestOptions, Submission, prepare
+from .set_request import prepare_set
 from .state import State, StateJournal, UseJournal, read_members
 from .tracing import OperationSpan, operation
 
 LOG = logging.getLogger("countersign")
-MAX_WAITS = 100
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,9 @@ class Enforcer:
         deadline = Deadline.after(timeout)
         async with _denying("ask", subject.tool) as span:
             resources = self._resources()
-            async with _permit(resources.waits, deadline):
+            if options.several is not None:
+                return await self._ask_several(subject, options, deadline, resources, check, span)
+            async with permit(resources.waits, deadline):
                 return await self._ask(subject, options, deadline, resources.gateway, check, span)
 
     async def _ask(
@@ -129,11 +131,45 @@ class Enforcer:
         except Denied:
             raise
         except BaseException:
-            await self._withdraw_shielded(exchange)
+            await self._shielded(exchange.withdraw("the caller no longer waits"))
             raise
         _check_end(delivered.approval, deadline)
         _log("decided", request, span, delivered.approval.approver)
         return delivered.approval
+
+    async def _ask_several(
+        self,
+        subject: Subject,
+        options: RequestOptions,
+        deadline: Deadline,
+        resources: LoopResources,
+        check: Callable[[], None],
+        span: OperationSpan,
+    ) -> Approval:
+        if options.several is None:
+            raise Denied("there is no rule")
+        asking = await prepare_set(
+            subject,
+            options,
+            options.several,
+            deadline,
+            identity=self.identity,
+            directory=self._directory,
+            gateway=resources.gateway,
+            journal=self._journal,
+        )
+        for part in asking.parts:
+            _log("asked", part.exchange.request, span)
+        try:
+            approval = await asking.decision(SetPermits(resources.waits), check)
+        except BaseException:
+            await self._shielded(asking.give_up())
+            raise
+        _check_end(approval, deadline)
+        for part in asking.parts:
+            if part.is_approved:
+                _log("decided", part.exchange.request, span, part.seat)
+        return approval
 
     async def submit(
         self, subject: Subject, options: RequestOptions, timeout: float, key: str | None
@@ -159,7 +195,7 @@ class Enforcer:
             resources = self._resources()
             deadline = request.deadline()
             exchange = self._exchange(request, resources.gateway, deadline)
-            async with _permit(resources.waits, deadline):
+            async with permit(resources.waits, deadline):
                 delivered = await exchange.wait(time_left)
             if delivered is not None:
                 _log("decided", request, span, delivered.approval.approver)
@@ -205,6 +241,9 @@ class Enforcer:
         deadline: Deadline,
         gateway: GatewayClient,
     ) -> tuple[PreparedRequest, Submission]:
+        # One decision settles this request. It must not be taken for several.
+        if options.several is not None:
+            raise Denied("a durable request cannot ask several people")
         records = self._directory.records()
         asked = [it.id for it in records if options.approver in (None, it.id)]
         if not asked:
@@ -228,9 +267,9 @@ class Enforcer:
     ) -> Exchange:
         return Exchange(request, self.identity, self._directory, gateway, deadline, self._journal)
 
-    async def _withdraw_shielded(self, exchange: Exchange) -> None:
+    async def _shielded(self, withdrawal: Coroutine[object, object, None]) -> None:
         """Withdraws even if this task is cancelled once more meanwhile."""
-        task = asyncio.ensure_future(exchange.withdraw("the caller no longer waits"))
+        task = asyncio.ensure_future(withdrawal)
         self._withdrawals.add(task)
         task.add_done_callback(self._withdrawals.discard)
         await asyncio.shield(task)
@@ -296,19 +335,6 @@ def _key_name(key: str) -> str:
 def _check_end(approval: Approval, deadline: Deadline) -> None:
     if deadline.left() == 0 or approval.expires_at <= wall_now():
         raise Expired(approval.request_id)
-
-
-@asynccontextmanager
-async def _permit(waits: asyncio.Semaphore, deadline: Deadline) -> AsyncGenerator[None]:
-    try:
-        async with asyncio.timeout(deadline.left()):
-            await waits.acquire()
-    except TimeoutError:
-        raise TimedOut from None
-    try:
-        yield
-    finally:
-        waits.release()
 
 
 @asynccontextmanager

@@ -138,6 +138,15 @@ class Untrusted(Denied):
         return "it was not approved"
 
 
+class TooFewApprovals(Denied):
+    """Too few of the people who must approve did so, or can be asked."""
+
+    cause = "too_few"
+
+    def _why(self) -> str:
+        return "too few of the people who must approve it did so"
+
+
 class NotPaired(Denied):
     """No approver is paired with this enforcer, or the approver has ended the pairing."""
 

@@ -6,7 +6,9 @@ Everything but an accepted approval is a denial with its cause.
 import asyncio
 import logging
 import os
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
 
 from .approval import Approval
 from .devices import AskedDevices, DeviceDirectory
@@ -16,7 +18,7 @@ from .e2e.decision import DecisionMembers
 from .e2e.encoding import RandomSource
 from .e2e.errors import DecisionRefused, Refusal
 from .e2e.keys import DecryptionKey
-from .e2e.outcome import ALLOWED, REJECTED, UNTRUSTED, sign_outcome
+from .e2e.outcome import ALLOWED, REJECTED, UNTRUSTED, OutcomeSubject, sign_outcome
 from .e2e.strict_json import Json, JsonObject, parse, parse_with_sources
 from .e2e.times import format_time
 from .errors import Denied, Ended, Expired, NotPaired, Rejected, TimedOut, Unavailable, Untrusted
@@ -39,6 +41,10 @@ LAST_ANSWER_GRACE = 0.5
 # A gateway may answer at once, without a decision.
 POLL_INTERVAL = 0.25
 ACK_TIMEOUT = 3.0
+# Answers to a withdrawal: the request has ended, and nobody has decided.
+_ENDED_CODES = ("EXPIRED", "INVALID_STATE")
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,24 @@ class DeliveredDecision:
     approval: Approval
     message_id: str
     digest: str
+
+
+@dataclass(frozen=True)
+class DecisionMessage:
+    """A decision as the gateway delivered it, before its checks."""
+
+    id: str
+    body: Json = field(repr=False)
+    # The body, byte for byte.
+    text: str = field(repr=False)
+
+    @property
+    def digest(self) -> str | None:
+        """None if it has not the form of a decision."""
+        try:
+            return DecisionMembers.read(self.body).digest
+        except Refusal:
+            return None
 
 
 class Exchange:
@@ -79,11 +103,11 @@ class Exchange:
         self._asked = request.asked
         self._recipients: frozenset[str] | None = None
 
-    async def submit(self, submission: Submission) -> None:
+    async def submit(self, submission: Submission, deadline: Deadline | None = None) -> None:
         self._recipients = submission.recipients
         call = GatewayCall("POST", "/v1/artifacts", submission.envelope)
         try:
-            answer = await self._gateway.expect(call, (202,), self.deadline)
+            answer = await self._gateway.expect(call, (202,), deadline or self.deadline)
             members = answer.members()
         except GatewayError as error:
             raise denial_of(error, self.request.id) from error
@@ -96,6 +120,12 @@ class Exchange:
 
         A gateway that is away does not end the wait; the deadline of the request does.
         """
+        return await self.poll(time_left, self._judge)
+
+    async def poll(
+        self, time_left: float, judge: Callable[[GatewayAnswer], Awaitable[T]]
+    ) -> T | None:
+        """Waits for an answer that ends the request, and judges it."""
         loop = asyncio.get_running_loop()
         until, away = loop.time() + time_left, None
         while True:
@@ -108,7 +138,7 @@ class Exchange:
                 answer = await self._poll(min(left, rest, LONG_POLL_TIMEOUT))
                 away = None
                 if answer is not None:
-                    return await self._judge(answer)
+                    return await judge(answer)
                 if loop.time() < until:
                     await self._seal_again()
             except GatewayError as error:
@@ -142,7 +172,7 @@ class Exchange:
             return
         deadline = self.deadline.within(ACK_TIMEOUT)
         try:
-            devices = await self._devices(deadline, again=True)
+            devices = await self.devices(deadline, again=True)
             if devices.ids <= self._recipients:
                 return
             submission = self.sealed(devices)
@@ -157,38 +187,48 @@ class Exchange:
     def sealed(self, devices: AskedDevices) -> Submission:
         return seal_request(self.request, devices, self._identity.keys, self._identity.random)
 
-    async def _devices(self, deadline: Deadline, *, again: bool) -> AskedDevices:
+    async def devices(self, deadline: Deadline, *, again: bool) -> AskedDevices:
         return await self._directory.devices_of(self._asked, self._gateway, deadline, again=again)
 
-    async def _judge(self, answer: GatewayAnswer) -> DeliveredDecision:
+    def read_decision(self, answer: GatewayAnswer) -> DecisionMessage:
         try:
             message, sources = parse_with_sources(answer.body)
         except Refusal as error:
             raise Untrusted(f"the answer is not strict JSON: {error}", self.request.id) from error
         if not isinstance(message, dict) or message.get("msgType") != "decision.deliver":
             raise UnexpectedAnswer("the gateway's answer is no decision")
-        decision, message_id = message.get("body"), str(message.get("msgId"))
+        return DecisionMessage(
+            str(message.get("msgId")), message.get("body"), sources.get("body", "")
+        )
+
+    async def _judge(self, answer: GatewayAnswer) -> DeliveredDecision:
+        message = self.read_decision(answer)
         try:
-            verified = await self._accept_current(decision)
+            verified = await self._accept_current(message.body)
         except DecisionRefused as error:
-            if await self._take_for_denial():
-                await self._acknowledge_refused(decision, message_id)
+            if await self._take_for_denial() and message.digest is not None:
+                await self.acknowledge(message.id, message.digest, UNTRUSTED)
             if error.check in (5, 6):
                 raise Expired(self.request.id) from error
             raise Untrusted(str(error), self.request.id) from error
-        hints = verified.hints
         if not verified.is_approval:
             if await self._take_for_denial():
-                await self.acknowledge(message_id, verified.digest, REJECTED)
-            raise Rejected(verified.approver, hints.reason, hints.action_id, self.request.id)
-        approval = Approval.of(
+                await self.acknowledge(message.id, verified.digest, REJECTED)
+            raise self.rejected(verified)
+        return DeliveredDecision(self.approval(verified, message), message.id, verified.digest)
+
+    def rejected(self, verified: VerifiedDecision) -> Rejected:
+        hints = verified.hints
+        return Rejected(verified.approver, hints.reason, hints.action_id, self.request.id)
+
+    def approval(self, verified: VerifiedDecision, message: DecisionMessage) -> Approval:
+        return Approval.of(
             verified,
             self.request.artifact,
-            sources["body"],
+            message.text,
             tenant=self._identity.tenant,
             enforcer_id=self._identity.id,
         )
-        return DeliveredDecision(approval, message_id, verified.digest)
 
     async def _take_for_denial(self) -> bool:
         """Makes a denial final before it is signed: no other decision can be used later.
@@ -199,15 +239,16 @@ class Exchange:
 
     async def _accept_current(self, decision: Json) -> VerifiedDecision:
         """Judges a decision by a current list of devices."""
-        own, keys = self.request.own, self._identity.keys
         try:
-            devices = await self._devices(self.deadline, again=False)
-            return accept(decision, own, keys, devices.trusts, wall_now())
+            return self.accept_by(await self.devices(self.deadline, again=False), decision)
         except DecisionRefused as error:
             if not error.is_unknown_device:
                 raise
         # The device may have been added since the list was read.
-        devices = await self._devices(self.deadline, again=True)
+        return self.accept_by(await self.devices(self.deadline, again=True), decision)
+
+    def accept_by(self, devices: AskedDevices, decision: Json) -> VerifiedDecision:
+        own, keys = self.request.own, self._identity.keys
         return accept(decision, own, keys, devices.trusts, wall_now())
 
     async def judge_again(self, delivered: DeliveredDecision) -> None:
@@ -222,45 +263,63 @@ class Exchange:
         if not verified.is_approval:
             raise Untrusted("the decision is no approval", self.request.id)
 
-    async def _acknowledge_refused(self, decision: Json, message_id: str) -> None:
-        try:
-            digest = DecisionMembers.read(decision).digest
-        except Refusal:
-            return
-        await self.acknowledge(message_id, digest, UNTRUSTED)
-
     async def acknowledge(self, message_id: str, digest: str, cause: str = ALLOWED) -> None:
         """Tells the approver, signed, what became of the decision. A failure is ignored."""
         outcome = sign_outcome(
             self.request.outcome_key,
-            request_id=self.request.id,
-            artifact_hash=self.request.artifact.hash,
+            [self.subject(digest)],
             tenant=self._identity.tenant,
             enforcer_id=self._identity.id,
             cause=cause,
-            decision_digest=digest,
             at=wall_now(),
         )
+        await self.send_acknowledgement(message_id, outcome)
+
+    def subject(self, digest: str) -> OutcomeSubject:
+        return OutcomeSubject(self.request.id, self.request.artifact.hash, digest)
+
+    async def send_acknowledgement(self, message_id: str, outcome: str | None) -> None:
         body: JsonObject = {
             "msgId": message_id,
             "status": "processed",
             "ackAt": format_time(wall_now()),
-            "outcome": outcome,
         }
-        await self._best_effort("/v1/acks", "ack.submit", body)
+        if outcome is not None:
+            body["outcome"] = outcome
+        await self._try_call(self._call("/v1/acks", "ack.submit", body))
+
+    async def take_back(self, reason: str, deadline: Deadline, *, is_sent: bool) -> bool:
+        """Withdraws, and says whether the request was decided before.
+
+        An error means that it may have been decided, or may still be.
+        """
+        try:
+            await self._gateway.expect(self._withdrawal(reason), (200,), deadline)
+        except GatewayError as error:
+            if error.code == "ALREADY_DECIDED":
+                return True
+            is_unknown = not is_sent and error.status in (404, 409)
+            if error.code not in _ENDED_CODES and not is_unknown:
+                raise denial_of(error, self.request.id) from error
+        return False
 
     async def withdraw(self, reason: str) -> None:
         """Takes the request back. It does not matter if it has ended meanwhile."""
-        target = path("v1", "exchanges", self.request.id, "withdraw")
-        await self._best_effort(target, "exchange.withdrawn", {"reason": reason})
+        await self._try_call(self._withdrawal(reason))
 
-    async def _best_effort(self, target: str, kind: str, body: JsonObject) -> None:
+    def _withdrawal(self, reason: str) -> GatewayCall:
+        target = path("v1", "exchanges", self.request.id, "withdraw")
+        return self._call(target, "exchange.withdrawn", {"reason": reason})
+
+    def _call(self, target: str, kind: str, body: JsonObject) -> GatewayCall:
         text = envelope(kind, self.request, body, self._identity.random)
-        call = GatewayCall("POST", target, text)
+        return GatewayCall("POST", target, text)
+
+    async def _try_call(self, call: GatewayCall) -> None:
         try:
             await self._gateway.expect(call, (200, 404, 409), Deadline.after(ACK_TIMEOUT))
         except GatewayError as error:
-            LOG.debug("%s of %s failed: %s", kind, self.request.id, error)
+            LOG.debug("%s for %s failed: %s", call.path, self.request.id, error)
 
 
 def ended(state: str, request_id: str) -> Denied:

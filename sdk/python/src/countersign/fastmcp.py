@@ -8,12 +8,13 @@ denied.
 
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, Unpack
 
 from .client import DEFAULT_TIMEOUT, Client
 from .durations import Duration, seconds
 from .errors import Denied, NotAskable
 from .pending_calls import PendingCall, PendingCalls, UnknownCall
+from .rule_options import RuleOptions, several_approvals
 from .tool_gate import ToolGate, _denying, gated_names
 
 try:
@@ -54,11 +55,20 @@ class ApprovalMiddleware(Middleware):
         answer_within: Duration | None = None,
         approver: str | None = None,
         repo_ref: str | None = None,
+        **rule: Unpack[RuleOptions],
     ) -> None:
         # A function can be listed under another name than its own.
         if tools is not None and not all(isinstance(name, str) for name in tools):
             raise TypeError("tools: expected names")
-        self._gate = ToolGate(client, "fastmcp", timeout, approver, repo_ref)
+        self._gate = ToolGate(
+            client,
+            "fastmcp",
+            timeout,
+            approver,
+            repo_ref,
+            several_approvals(**rule),
+            answer_within is not None,
+        )
         self._tools = None if tools is None else gated_names(tools)
         wait = seconds("answer_within", answer_within or 0)
         self._waiting = PendingCalls(self._gate, wait)

@@ -6,12 +6,13 @@ list: the ones after it stand between the approval and the tool, and could chang
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from .client import DEFAULT_TIMEOUT, Client
 from .durations import Duration
 from .errors import Denied
 from .pending import StillWaiting
+from .rule_options import RuleOptions, several_approvals
 from .tool_gate import ToolGate, gated_names
 
 try:
@@ -45,9 +46,12 @@ class ApprovalMiddleware(AgentMiddleware[Any, Any, Any]):
         durable: bool = False,
         approver: str | None = None,
         repo_ref: str | None = None,
+        **rule: Unpack[RuleOptions],
     ) -> None:
         super().__init__()
-        self._gate = ToolGate(client, "langchain", timeout, approver, repo_ref)
+        self._gate = ToolGate(
+            client, "langchain", timeout, approver, repo_ref, several_approvals(**rule), durable
+        )
         self._gated = gated_names(tools)
         self._is_durable = durable
 

@@ -6,12 +6,13 @@ tool: use `gate` for every agent, sub-agent and later addition that gets the too
 
 import copy
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from .client import DEFAULT_TIMEOUT, Client
 from .durations import Duration
 from .errors import Denied
 from .pending import Approved, Outcome, StillWaiting
+from .rule_options import RuleOptions, several_approvals
 from .tool_gate import ToolGate, _denying, arguments_of
 
 try:
@@ -35,6 +36,7 @@ def gate(
     durable: bool = False,
     approver: str | None = None,
     repo_ref: str | None = None,
+    **rule: Unpack[RuleOptions],
 ) -> FunctionTool:
     """A copy of the tool that asks before it runs. The model reads the text of a denial.
 
@@ -46,7 +48,9 @@ def gate(
     if isinstance(tool.on_invoke_tool, _GatedInvoker):
         raise TypeError("the tool is gated already")
     gated = copy.copy(tool)
-    asking = ToolGate(client, "openai-agents", timeout, approver, repo_ref)
+    asking = ToolGate(
+        client, "openai-agents", timeout, approver, repo_ref, several_approvals(**rule), durable
+    )
     gated.on_invoke_tool = _GatedInvoker(tool, asking, durable)
     if durable:
         gated.needs_approval = True

@@ -8,12 +8,13 @@ sub-agents too: each agent has its own capabilities.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from .client import DEFAULT_TIMEOUT, Client
 from .durations import Duration
 from .errors import Denied
 from .pending import StillWaiting
+from .rule_options import RuleOptions, several_approvals
 from .tool_gate import ToolGate, gated_names
 
 try:
@@ -56,8 +57,11 @@ class Approvals(AbstractCapability[Any]):
         durable: bool = False,
         approver: str | None = None,
         repo_ref: str | None = None,
+        **rule: Unpack[RuleOptions],
     ) -> None:
-        self._gate = ToolGate(client, "pydantic-ai", timeout, approver, repo_ref)
+        self._gate = ToolGate(
+            client, "pydantic-ai", timeout, approver, repo_ref, several_approvals(**rule), durable
+        )
         self._gated = gated_names(tools)
         self._is_durable = durable
 

@@ -4,7 +4,7 @@ import json
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from .call import Action, Call, Content, Subject, comparable, to_json, tool_of
@@ -25,10 +25,12 @@ from .e2e.encoding import RandomSource, decode, encode
 from .e2e.errors import Refusal
 from .e2e.keys import DecryptionKey, SignatureKey
 from .e2e.outcome import outcome_extension
+from .e2e.rule import RULE, ApprovalRule
 from .e2e.seal import Ciphertext
 from .e2e.strict_json import Json, JsonObject, parse_object
 from .e2e.times import format_time
 from .errors import Changed, NotAskable
+from .rule_options import SeveralApprovals
 from .uuid7 import uuid7
 
 # Of the text `ciphertext.data`, at the gateway.
@@ -45,6 +47,12 @@ class RequestOptions:
     approver: str | None = None
     actions: Sequence[Action] = ()
     metadata: Mapping[str, object] | None = None
+    # None: the first decision counts.
+    several: SeveralApprovals | None = None
+
+    def __post_init__(self) -> None:
+        if self.several is not None and self.approver is not None:
+            raise TypeError("approver: with approvals, from_ says who is asked")
 
     @property
     def repository(self) -> str:
@@ -78,7 +86,14 @@ class PreparedRequest:
 
     @property
     def asked(self) -> tuple[str, ...]:
-        """The approvers, as the artifact names them: decisions sign it."""
+        """The approvers, as the artifact names them: decisions sign it.
+
+        It names the devices of everyone in a set, and one part asks one person.
+        """
+        rule = self.artifact.rule
+        if rule is not None:
+            seat = rule.seat if isinstance(rule, ApprovalRule) else None
+            return () if seat is None else (seat,)
         named = self._extension(DEVICES)
         return tuple(named) if isinstance(named, dict) else ()
 
@@ -97,6 +112,10 @@ class PreparedRequest:
         if options.repo_ref is not None and self.artifact.repository != options.repository:
             return False
         return canonical(self._extension(_ACTIONS)) == canonical(_offered(options.actions))
+
+    def for_part(self, seat: str, random: RandomSource) -> Self:
+        """The request to another person of the set."""
+        return replace(self, artifact=self.artifact.for_part(uuid7(random), seat))
 
     def deadline(self) -> Deadline:
         return Deadline.at(self.artifact.expires_at)
@@ -136,6 +155,9 @@ class PreparedRequest:
             if not keys.proves_record(_proven(members), str(members["proof"])):
                 raise Changed("the stored request is not as this enforcer has stored it")
             artifact = PlainArtifact.parse(str(members["artifact"]))
+            # One approval would be taken for those of all.
+            if artifact.rule is not None:
+                raise Changed("the stored request is one part of a request to several people")
             seed = decode("the outcome's key", str(members["outcomeKey"]), 32)
         except Refusal as error:
             raise Changed(f"the stored request is damaged: {error}") from error
@@ -167,6 +189,7 @@ def prepare(
     enforcer_id: str,
     tenant: str,
     random: RandomSource,
+    rule: ApprovalRule | None = None,
 ) -> PreparedRequest:
     outcome_key = SignatureKey.generate(random)
     repo_ref, repository = hide_repository(options.repository, random)
@@ -178,6 +201,8 @@ def prepare(
         DEVICES: named,
         OUTCOME: outcome_extension(outcome_key),
     }
+    if rule is not None:
+        extensions[RULE] = rule.to_json()
     offered = _offered(options.actions)
     if offered is not None:
         extensions[_ACTIONS] = offered

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ParamSpec, TypeAlias, TypeVar
+from typing import ParamSpec, TypeAlias, TypeVar, Unpack
 
 from . import client as _client
 from . import pending as _pending
@@ -23,6 +23,7 @@ from .client import DEFAULT_TIMEOUT
 from .durations import Duration
 from .errors import Denied
 from .pending import StillWaiting
+from .rule_options import RuleOptions, several_approvals
 from .state import State, UseJournal
 from .wrapper import Gate
 
@@ -167,6 +168,7 @@ class Client:
         approver: str | None = None,
         actions: Sequence[Action] = (),
         metadata: Mapping[str, object] | None = None,
+        **rule: Unpack[RuleOptions],
     ) -> Approval:
         return _BACKGROUND.run(
             self._inner.ask(
@@ -178,6 +180,7 @@ class Client:
                 approver=approver,
                 actions=actions,
                 metadata=metadata,
+                **rule,
             )
         )
 
@@ -231,6 +234,7 @@ def approval_required(
     approver: str | None = None,
     actions: Sequence[Action] = (),
     metadata: Mapping[str, object] | None = None,
+    **rule: Unpack[RuleOptions],
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Decorates a function: each call waits for an approval, or raises `Denied`."""
 
@@ -246,6 +250,7 @@ def approval_required(
             approver=approver,
             actions=actions,
             metadata=metadata,
+            several=several_approvals(**rule),
         )
 
         @functools.wraps(function)

@@ -20,6 +20,7 @@ from .engine import _log_denied
 from .errors import Changed, Denied, NotAskable
 from .pending import Approved, Outcome, Pending, StillWaiting
 from .request import RequestOptions
+from .rule_options import SeveralApprovals
 from .sync import run_in_background
 
 _WAIT_INTERVAL = "25s"
@@ -34,9 +35,19 @@ class ToolGate:
     timeout: Duration
     approver: str | None = None
     repo_ref: str | None = None
+    several: SeveralApprovals | None = None
+    # Whether the adapter uses `submit` and what follows from it.
+    is_durable: bool = False
 
     def __post_init__(self) -> None:
         timeout_seconds(self.timeout)
+        self._options()
+        if self.several is not None and self.is_durable:
+            raise TypeError("approvals: a durable request cannot ask several people")
+
+    def _options(self) -> RequestOptions:
+        metadata = {"framework": self.framework}
+        return RequestOptions(self.repo_ref, self.approver, metadata=metadata, several=self.several)
 
     async def ask(self, name: str, args: Mapping[str, object]) -> dict[str, object]:
         """Waits for an approval. Returns the arguments to run the call with: a copy of `args`."""
@@ -48,11 +59,8 @@ class ToolGate:
                 if Subject.of(Call(name, detached)).text() != subject.text():
                     raise Changed("the arguments have changed since the call was shown")
 
-            options = RequestOptions(
-                self.repo_ref, self.approver, metadata={"framework": self.framework}
-            )
             seconds = timeout_seconds(self.timeout)
-            approval = await self.client.ask_about(subject, options, seconds, check)
+            approval = await self.client.ask_about(subject, self._options(), seconds, check)
             # As in `_checked`.
             if type(approval) is not Approval:
                 raise Denied("there is no approval")
@@ -67,6 +75,8 @@ class ToolGate:
     async def submit(self, name: str, args: Mapping[str, object], key: str) -> Pending:
         """Asks without waiting. The same key is the same request, in every process."""
         async with _denying(name):
+            if self.several is not None:
+                raise Denied("a durable request cannot ask several people")
             pending = await self.client.submit(
                 Call(name, _detached(args)),
                 timeout=self.timeout,

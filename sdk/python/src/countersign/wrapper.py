@@ -6,12 +6,13 @@ import functools
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, Unpack
 
 from .call import Action, Call, Subject
 from .client import DEFAULT_TIMEOUT, Client, request_options
 from .durations import Duration, timeout_seconds
 from .errors import Changed, Denied
+from .rule_options import RuleOptions, SeveralApprovals, several_approvals
 
 if TYPE_CHECKING:
     from .request import RequestOptions
@@ -33,6 +34,7 @@ class Gate:
     approver: str | None
     metadata: Mapping[str, object] | None
     actions: Sequence[Action]
+    several: SeveralApprovals | None
 
     @classmethod
     def of(
@@ -47,6 +49,7 @@ class Gate:
         approver: str | None,
         actions: Sequence[Action],
         metadata: Mapping[str, object] | None,
+        several: SeveralApprovals | None,
     ) -> Gate:
         signature = inspect.signature(function)
         unknown = set(show or ()) - set(signature.parameters)
@@ -58,7 +61,7 @@ class Gate:
         called = name or getattr(function, "__name__", "")
         if not called:
             raise TypeError("name: the function has none")
-        return cls(
+        gate = cls(
             called,
             signature,
             timeout_seconds(timeout),
@@ -68,7 +71,11 @@ class Gate:
             approver,
             metadata,
             actions,
+            several,
         )
+        # Options that contradict each other are refused now, not at the first call.
+        gate.options()
+        return gate
 
     def subject(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> Subject:
         """The call with all of its arguments, in the order of the signature."""
@@ -81,7 +88,9 @@ class Gate:
         return Subject.of(Call(self.name, bound.arguments), order)
 
     def options(self) -> RequestOptions:
-        return request_options(self.repo_ref, self.approver, self.actions, self.metadata)
+        return request_options(
+            self.repo_ref, self.approver, self.actions, self.metadata, self.several
+        )
 
     def must_ask(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> bool:
         """Only `False` lets a call pass. An error of the condition denies."""
@@ -112,11 +121,13 @@ def approval_required(
     approver: str | None = None,
     actions: Sequence[Action] = (),
     metadata: Mapping[str, object] | None = None,
+    **rule: Unpack[RuleOptions],
 ) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Awaitable[R]]]:
     """Decorates an `async def` function: each call waits for an approval, or raises `Denied`.
 
     `show` names arguments to display first; nothing is left out. `ask_if` gets the arguments, and
-    lets a call pass unasked only if it returns `False`.
+    lets a call pass unasked only if it returns `False`. With `approvals`, as many different people
+    must approve: see `RuleOptions`.
     """
 
     def decorate(function: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
@@ -132,6 +143,7 @@ def approval_required(
             approver=approver,
             actions=actions,
             metadata=metadata,
+            several=several_approvals(**rule),
         )
 
         @functools.wraps(function)

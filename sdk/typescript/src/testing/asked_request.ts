@@ -21,6 +21,10 @@ export class AskedRequest {
 	readonly expiresAt: string;
 	/** The actions that it offers. */
 	readonly actions: { id: string; caption: string }[];
+	/** @internal How many of which people are asked, if there are several. */
+	readonly rule: Artifact["rule"];
+	/** @internal */
+	readonly artifact: Artifact;
 	readonly #decide: Decide;
 
 	/** @internal */
@@ -36,6 +40,8 @@ export class AskedRequest {
 		this.metadata = (artifact.rest.metadata ?? {}) as JsonObject;
 		this.expiresAt = artifact.expiresAt;
 		this.actions = artifact.actions.map(({ id, caption }) => ({ id, caption }));
+		this.rule = artifact.rule;
+		this.artifact = artifact;
 		this.#decide = decide;
 	}
 

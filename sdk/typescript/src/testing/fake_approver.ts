@@ -11,7 +11,7 @@ import type { Artifact, Choice } from "../core/types.js";
 import { CountersignError } from "../errors.js";
 import { importEncryptionKey } from "../keys.js";
 import type { ClientOptions } from "../options.js";
-import type { Profile } from "../profile.js";
+import type { ApproverRecord, Profile } from "../profile.js";
 import type { State } from "../state.js";
 import { AskedRequest } from "./asked_request.js";
 import { FakeDevice, type FakeEnforcer, readNode } from "./fake_device.js";
@@ -58,7 +58,7 @@ class MemoryState implements State {
 
 export class FakeApprover {
 	/** The gateway between the two, which can be made to fail and to lie. */
-	readonly gateway = new FakeGateway();
+	readonly gateway: FakeGateway;
 	/** Every request so far, in order. */
 	readonly asked: AskedRequest[] = [];
 	readonly #rules: { matcher: Matcher; choice: Choice | null }[] = [];
@@ -66,6 +66,9 @@ export class FakeApprover {
 	readonly #enforcer: FakeEnforcer;
 	/** The device that was paired, and those that it added. */
 	readonly #devices: FakeDevice[];
+	/** Everyone who is paired with the client. */
+	readonly #paired: FakeApprover[];
+	readonly name: string;
 	readonly #state: State;
 	#client: Client | undefined;
 	#lastDecision: string | undefined;
@@ -75,12 +78,20 @@ export class FakeApprover {
 		enforcer: FakeEnforcer,
 		device: FakeDevice,
 		state: State,
+		name: string,
+		beside?: FakeApprover,
 	) {
 		this.#profile = profile;
 		this.#enforcer = enforcer;
 		this.#devices = [device];
 		this.#state = state;
-		this.gateway.onSubmit = (submission) => this.#receive(submission);
+		this.name = name;
+		this.gateway = beside?.gateway ?? new FakeGateway();
+		this.#client = beside?.client;
+		this.#paired = beside === undefined ? [] : beside.#paired;
+		this.#paired.push(this);
+		if (beside !== undefined) return;
+		this.gateway.onSubmit = (submission) => this.#deliver(submission);
 		this.gateway.tamper = (requestId, decision) =>
 			this.#tamper(requestId, decision);
 	}
@@ -98,22 +109,33 @@ export class FakeApprover {
 			tenantId: TENANT,
 			privateKey,
 			gateway: { urls: [], ca: undefined, allowHttp: false, apiKey: "" },
-			approvers: [
-				{
-					id: APPROVER,
-					devices: [device.bundle],
-					revoked: [],
-					addedBy: new Map(),
-					checkedAt: spellTime(0),
-					routingToken: toHex(randomBytes(16)),
-				},
-			],
+			approvers: [recordOf(APPROVER, device)],
 		};
 		const enforcer = { enforcerId: ENFORCER, encryptionKey: publicKey };
 		const state = options.state ?? new MemoryState();
-		const fake = new FakeApprover(profile, enforcer, device, state);
+		const fake = new FakeApprover(profile, enforcer, device, state, APPROVER);
 		fake.#client = await fake.newClient(options);
 		return fake;
+	}
+
+	/** Another approver who is paired with the same client. */
+	async addApprover(name: string): Promise<FakeApprover> {
+		const subject = { tenantId: TENANT, approverId: name };
+		const device = await FakeDevice.create(subject, "fake device");
+		return this.addApproverWith(name, device);
+	}
+
+	/** @internal One that may have the same device as somebody else. */
+	addApproverWith(name: string, device: FakeDevice): FakeApprover {
+		this.#profile.approvers.push(recordOf(name, device));
+		return new FakeApprover(
+			this.#profile,
+			this.#enforcer,
+			device,
+			this.#state,
+			name,
+			this,
+		);
 	}
 
 	/** The client that is paired with this approver. */
@@ -153,7 +175,7 @@ export class FakeApprover {
 
 	/** Adds a device, which decides from now on. */
 	async addDevice(name = "another fake device"): Promise<void> {
-		const subject = { tenantId: TENANT, approverId: APPROVER };
+		const subject = { tenantId: TENANT, approverId: this.name };
 		const added = await FakeDevice.create(subject, name);
 		this.gateway.statements.push(await this.#device.add(added));
 		this.#devices.push(added);
@@ -165,13 +187,34 @@ export class FakeApprover {
 		this.gateway.statements.push(await signer.revoke(this.#device.deviceId));
 	}
 
+	/** @internal The device that decides. */
+	get device(): FakeDevice {
+		return this.#device;
+	}
+
 	get #device(): FakeDevice {
 		return this.#devices[this.#devices.length - 1] as FakeDevice;
 	}
 
-	async #receive({ requestId, body }: SealedSubmission): Promise<void> {
+	/** Hands a request to everyone who can open it. A single approver must be able to. */
+	async #deliver({ requestId, body }: SealedSubmission): Promise<void> {
 		const { value } = readNode(body);
 		const members = value as Map<string, { value: unknown; raw: string }>;
+		const ciphertext = readNode(String(members.get("ciphertext")?.raw));
+		for (const approver of this.#paired) {
+			const isFor = approver.#devices.some(({ deviceId }) =>
+				isRecipient(ciphertext, deviceId),
+			);
+			if (this.#paired.length === 1 || isFor)
+				await approver.#receive(requestId, members, ciphertext);
+		}
+	}
+
+	async #receive(
+		requestId: string,
+		members: Map<string, { value: unknown }>,
+		ciphertext: Node,
+	): Promise<void> {
 		const text = (name: string) => String(members.get(name)?.value);
 		const context = {
 			requestId,
@@ -180,7 +223,6 @@ export class FakeApprover {
 			expiresAt: text("expiresAt"),
 			enforcerId: ENFORCER,
 		};
-		const ciphertext = readNode(String(members.get("ciphertext")?.raw));
 		const artifact = await this.#open(context, ciphertext);
 		const asked = new AskedRequest(artifact, (choice) =>
 			this.#decide(artifact, choice),
@@ -239,6 +281,17 @@ export class FakeApprover {
 			this.#lastDecision = decision;
 		return decision;
 	}
+}
+
+function recordOf(id: string, device: FakeDevice): ApproverRecord {
+	return {
+		id,
+		devices: [device.bundle],
+		revoked: [],
+		addedBy: new Map(),
+		checkedAt: spellTime(0),
+		routingToken: toHex(randomBytes(16)),
+	};
 }
 
 function isRecipient(ciphertext: Node, deviceId: string): boolean {

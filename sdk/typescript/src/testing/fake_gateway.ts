@@ -33,6 +33,7 @@ export class FakeGateway {
 	readonly #exchanges = new Map<string, FakeExchange>();
 	#isDown = false;
 	#isSilent = false;
+	readonly #withheld = new Set<string>();
 	/** @internal */
 	lie: "forge" | "replay" | "swapArtifact" | undefined;
 	/** @internal */
@@ -58,12 +59,18 @@ export class FakeGateway {
 		this.lie = undefined;
 		this.#isDown = false;
 		this.#isSilent = false;
+		this.#withheld.clear();
 		for (const exchange of this.#exchanges.values()) this.#wake(exchange);
 	}
 
 	/** It takes requests, and delivers no decision. */
 	silent(): void {
 		this.#isSilent = true;
+	}
+
+	/** The decision about this request is not delivered. */
+	withhold(requestId: string): void {
+		this.#withheld.add(requestId);
 	}
 
 	/** Decisions are signed with a key that is not the device's. */
@@ -189,7 +196,8 @@ export class FakeGateway {
 			if (signal.aborted) throw new TransportError("aborted");
 			const { decision, expiresAt, state } = exchange;
 			if (state === "withdrawn") return ended("withdrawn");
-			if (decision !== undefined && !this.#isSilent) {
+			const isHeld = this.#isSilent || this.#withheld.has(requestId);
+			if (decision !== undefined && !isHeld) {
 				const delivered = await this.tamper(requestId, decision);
 				return message(
 					200,

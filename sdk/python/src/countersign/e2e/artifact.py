@@ -10,9 +10,10 @@ from .encoding import RandomSource, decode, encode
 from .errors import Refusal
 from .keys import DecryptionKey, check_signing_key
 from .members import MemberReader
+from .rule import RULE, ApprovalRule, UnknownRule, read_rule
 from .seal import Ciphertext, Purpose, Recipient, seal
 from .statement import MAX_DEVICES
-from .strict_json import Json, JsonObject
+from .strict_json import Json, JsonObject, parse_object
 from .text import is_id
 from .trust import DeviceTrust
 
@@ -45,6 +46,8 @@ class PlainArtifact:
     expires_at_text: str
     hash: str
     outcome_key: bytes | None
+    # None: one decision settles the request.
+    rule: ApprovalRule | UnknownRule | None
     payload: JsonObject = field(repr=False)
     text: str = field(repr=False)
 
@@ -91,11 +94,23 @@ class PlainArtifact:
             expires_at_text=reader.text("expiresAt"),
             hash=reader.hash("artifactHash"),
             outcome_key=_read_outcome_key(extensions),
+            rule=read_rule(extensions),
             payload=reader.object("payload"),
             text=canonical(members),
         )
         reader.finish()
         return artifact
+
+    def for_part(self, request_id: str, seat: str) -> "PlainArtifact":
+        """The artifact of another part of the set. It differs in these two, and in the hash."""
+        members = parse_object(self.text)
+        extensions = members.get("extensions")
+        if not isinstance(self.rule, ApprovalRule) or not isinstance(extensions, dict):
+            raise Refusal("the artifact has no rule")
+        members["requestId"] = request_id
+        members["extensions"] = {**extensions, RULE: self.rule.with_seat(seat).to_json()}
+        members["artifactHash"] = hash_without(members, "artifactHash")
+        return self.parse(canonical(members))
 
     def context(self, enforcer_id: str) -> JsonObject:
         """The members that travel beside the ciphertext."""

@@ -29,6 +29,11 @@ def is_shown(text: str, max_chars: int) -> bool:
     return bool(text.strip()) and len(text) <= max_chars and not _INVISIBLE.search(text)
 
 
+def has_visible(text: str) -> bool:
+    """Whether a text has a character that people can see."""
+    return bool(_INVISIBLE.sub("", text).strip())
+
+
 def visible(text: str) -> str:
     """Text from elsewhere, as it may be logged or displayed: misleading characters as `\\u{…}`."""
     return _MISLEADING.sub(lambda found: f"\\u{{{ord(found.group()):x}}}", text)

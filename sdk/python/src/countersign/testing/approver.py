@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 
 from ..call import to_json, tool_of
@@ -11,6 +11,7 @@ from ..durations import wall_now
 from ..e2e.artifact import PlainArtifact
 from ..e2e.decision import APPROVE, REJECT
 from ..e2e.keys import DecryptionKey
+from ..e2e.rule import ApprovalRule
 from ..e2e.strict_json import Json, JsonObject
 from ..e2e.times import format_time
 from ..profile import ApproverRecord, Profile
@@ -93,6 +94,12 @@ class AskedRequest:
         return self.payload.get("input")
 
     @property
+    def rule(self) -> ApprovalRule | None:
+        """How many of which people are asked, if there are several."""
+        rule = self._artifact.rule
+        return rule if isinstance(rule, ApprovalRule) else None
+
+    @property
     def state(self) -> str:
         """As the gateway says: `pendingApproval`, `decided`, `delivered` or `withdrawn`."""
         return self._exchange.state
@@ -132,16 +139,28 @@ class FakeApprover:
         *,
         state: State | None = None,
         journal: UseJournal | None = None,
+        _beside: "FakeApprover | None" = None,
     ) -> None:
         self.name = name
         self.asked: list[AskedRequest] = []
         self.device = FakeDevice("phone", os.urandom)
-        self.gateway = FakeGateway(self._requested)
-        self._keys = DecryptionKey(os.urandom(32))
         self._rules: list[Rule] = []
         self._added: list[FakeDevice] = []
-        self.state = state or MemoryState()
-        self.client = self.new_client(journal)
+        if _beside is None:
+            self.gateway = FakeGateway(self._deliver)
+            self._keys = DecryptionKey(os.urandom(32))
+            self._paired = [self]
+            self.state = state or MemoryState()
+            self.client = self.new_client(journal)
+        else:
+            self.gateway, self._keys = _beside.gateway, _beside._keys
+            self._paired, self.state = _beside._paired, _beside.state
+            self.client = _beside.client
+            self._paired.append(self)
+
+    def add_approver(self, name: str) -> "FakeApprover":
+        """Another approver who is paired with the same client."""
+        return FakeApprover(name, _beside=self)
 
     def __enter__(self) -> "FakeApprover":
         return self
@@ -164,11 +183,16 @@ class FakeApprover:
             allow_http=False,
             api_key=SecretText("fake"),
             keys=self._keys,
-            approvers=(
-                ApproverRecord(self.name, "fake", format_time(0), (self.device.bundle.to_text(),)),
-            ),
+            approvers=(),
         )
-        return Client(lambda: profile, self.state, journal, _transport=self.gateway.transport)
+
+        def current() -> Profile:
+            return replace(profile, approvers=tuple(it._record() for it in self._paired))
+
+        return Client(current, self.state, journal, _transport=self.gateway.transport)
+
+    def _record(self) -> ApproverRecord:
+        return ApproverRecord(self.name, "fake", format_time(0), (self.device.bundle.to_text(),))
 
     def when(self, *, tool: str | None = None, args: Mapping[str, object] | None = None) -> Rule:
         """A rule for calls of this tool, with these arguments if given."""
@@ -203,6 +227,13 @@ class FakeApprover:
             )
         members = by.decide(artifact, verdict, expires_at=artifact.expires_at, hints=sealed)
         return by.signed(members)
+
+    def _deliver(self, exchange: FakeExchange) -> None:
+        """Hands a request to everyone who can open it. A single approver must be able to."""
+        ciphertext = exchange.body["ciphertext"]
+        for approver in self._paired:
+            if len(self._paired) == 1 or approver.device.is_recipient(ciphertext):
+                approver._requested(exchange)
 
     def _requested(self, exchange: FakeExchange) -> None:
         body = exchange.body

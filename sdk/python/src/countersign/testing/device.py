@@ -30,6 +30,10 @@ class FakeDevice:
     def id(self) -> str:
         return self.bundle.id
 
+    def is_recipient(self, ciphertext: Json) -> bool:
+        sealed = Ciphertext.read(Purpose.ARTIFACT, ciphertext)
+        return any(wrapped.recipient == self.id for wrapped in sealed.recipients)
+
     def open(self, context: JsonObject, ciphertext: Json, enforcer_key: bytes) -> PlainArtifact:
         """Opens a request, as a device of an approver does."""
         sealed = Ciphertext.read(Purpose.ARTIFACT, ciphertext)

@@ -33,12 +33,14 @@ class FakeGateway:
     def __init__(self, on_request: Callable[[FakeExchange], None]) -> None:
         self._on_request = on_request
         self.exchanges: dict[str, FakeExchange] = {}
-        # Of the approver's devices, as a real gateway lists them.
+        # Of the approvers' devices, as a real gateway lists them.
         self.statements: list[Json] = []
         self.calls: list[tuple[str, str]] = []
         self._is_down = False
         self._is_silent = False
         self._change: Callable[[FakeExchange, str], str] | None = None
+        # Requests whose decisions are not delivered.
+        self._withheld: set[str] = set()
         # Answers to give instead of the right ones: status and headers.
         self.refusals: list[tuple[int, dict[str, str]]] = []
 
@@ -50,9 +52,14 @@ class FakeGateway:
         """From now on, requests are taken and no decision is delivered."""
         self._is_silent = True
 
+    def withhold(self, request_id: str) -> None:
+        """From now on, the decision about this request is not delivered."""
+        self._withheld.add(request_id)
+
     def up(self) -> None:
         """From now on, the gateway is honest again."""
         self._is_down, self._is_silent, self._change = False, False, None
+        self._withheld.clear()
 
     def forge(self) -> None:
         """From now on, decisions are approvals that no device has signed."""
@@ -144,7 +151,8 @@ class FakeGateway:
                 raise httpx.ReadError("the fake gateway went down")
             if exchange.state == "withdrawn":
                 return httpx.Response(204, headers={"Exchange-State": exchange.state})
-            if exchange.decision is not None and not self._is_silent:
+            is_withheld = self._is_silent or request_id in self._withheld
+            if exchange.decision is not None and not is_withheld:
                 return self._delivery(exchange, exchange.decision)
             await asyncio.sleep(_POLL_INTERVAL)
         return httpx.Response(204)
@@ -161,7 +169,7 @@ class FakeGateway:
         if exchange is None:
             return httpx.Response(404)
         if exchange.decision is not None:
-            return httpx.Response(409)
+            return httpx.Response(409, json={"code": "PROTO_ERR_ALREADY_DECIDED"})
         exchange.state = "withdrawn"
         return _envelope(200, "exchange.withdrawn", request_id, {"state": "withdrawn"})
 
