@@ -13,6 +13,8 @@ async fn typed(bot: &Bot, page: &Page) -> (Terminal, String, String) {
     page.press("Pair an agent").await;
     page.press("Short code").await;
     page.fill("Short code", &code).await;
+    page.fill("Who works with this agent? (optional)", "dave")
+        .await;
     page.press("Pair").await;
     page.sees("Compare these digits").await;
     let shown = page.run("return [...document.querySelectorAll('.digits span')].map((one) => one.innerText).join(' ')").await;
@@ -60,6 +62,8 @@ async fn a_typed_code_pairs_after_both_have_compared_the_digits() {
     page.press("They match").await;
     page.sees("Paired with").await;
     assert_eq!(terminal.end().await.code, 0);
+    let paired = bot.run(&["pairings", "--json"]).await.expect(0).json();
+    assert_eq!(paired[0]["operators"], serde_json::json!(["dave"]));
     let hello = bot.begin(&["run", "--", "echo", "hello"]);
     page.open_request("echo hello").await;
     page.approve().await;

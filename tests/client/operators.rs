@@ -13,13 +13,16 @@ use super::people::{ClientScene, ask, choice, command, question};
 use super::sets::{ask_set, terms};
 use crate::hostile::meddler::{Meddler, Reply};
 
+/// None: the person does not say who works with the agent.
+type NamedIds<'a> = Option<&'a [&'a str]>;
+
 pub fn operators(ids: &[&str]) -> OperatorList {
     let ids = ids.iter().map(|id| ApproverId::parse(id).unwrap());
     OperatorList::new(ids.collect()).unwrap()
 }
 
 /// Pairs by the link. The approver names these people, if any.
-async fn pair_naming(enforcer: &mut Enforcer, approver: &mut Approver, ids: Option<&[&str]>) {
+async fn pair_naming(enforcer: &mut Enforcer, approver: &mut Approver, ids: NamedIds<'_>) {
     let attempt = enforcer.begin_pairing(None, None).await.unwrap();
     let link = PairingLink::parse(&attempt.link("https://page.example.org")).unwrap();
     let choice = PairingChoice {
@@ -48,7 +51,7 @@ async fn a_further_pairing_adds_operators_and_removes_none() {
     ];
     assert_eq!(enforcer.operators(), None);
     let none: &[&str] = &[];
-    let steps: [(usize, Option<&[&str]>, Option<&[&str]>); 6] = [
+    let steps: [(usize, NamedIds<'_>, NamedIds<'_>); 6] = [
         (0, None, None),
         (1, Some(none), Some(none)),
         (0, Some(&["dave"]), Some(&["dave"])),

@@ -22,10 +22,8 @@ async fn pair_with(world: &ClientScene, enforcer: &mut Enforcer, name: &str, opt
 }
 
 fn listed(world: &ClientScene, profile: &str) -> Value {
-    let listed = run(world, profile, &["pairings", "--json"]).expect(0);
-    let line = listed.out.lines().next().unwrap().to_owned();
-    let value: Value = serde_json::from_str(&line).unwrap();
-    value.as_array().map_or(value.clone(), |all| all[0].clone())
+    let listed = run(world, profile, &["pairings", "--json"]);
+    listed.expect(0).json()[0].clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
