@@ -55,6 +55,15 @@ fn a_command_is_under_the_rule_however_it_is_spelt() {
         "find . -exec terraform apply ;",
         "for x in a; do terraform apply; done",
         "terraform\napply",
+        "aws-vault exec prod -- terraform apply",
+        "git rebase -x 'terraform apply' HEAD~1",
+        "make '--eval=x:;terraform apply' x",
+        "compgen -C 'terraform apply'",
+        "test -v 'a[$(x)]'",
+        "terraform-1.9 apply",
+        "terraform1.9 apply",
+        "echo x | python3 /dev/stdin",
+        "git commit -m 'terraform apply'",
     ] {
         assert_eq!(bash(&policy, command), Is::AlwaysAsked, "{command}");
         assert_eq!(of_command(&policy, command), 1, "{command}");
@@ -64,6 +73,8 @@ fn a_command_is_under_the_rule_however_it_is_spelt() {
         "terraform plan",
         "find . -name x",
         "cat a | sed -n 1,2p",
+        "grep -n 'terraform apply' a",
+        "echo terraform apply",
     ] {
         assert_eq!(bash(&policy, command), Is::Free, "{command}");
         assert_eq!(of_command(&policy, command), 0, "{command}");
@@ -71,6 +82,70 @@ fn a_command_is_under_the_rule_however_it_is_spelt() {
     // A switch that changes how a command runs.
     let input = json!({ "command": "ls", "dangerouslyDisableSandbox": true });
     assert_eq!(demands(&policy, "Bash", &input).len(), 1);
+}
+
+#[test]
+fn a_subcommand_is_under_the_rule_by_another_name_too() {
+    let policy = parse("[[rule]]\ncommands = [\"git push\"]\n");
+    for command in [
+        "git push",
+        "git -c alias.p=push p origin main",
+        "/usr/lib/git-core/git-push origin main",
+    ] {
+        assert_eq!(of_command(&policy, command), 1, "{command}");
+    }
+    assert_eq!(of_command(&policy, "git pull"), 0);
+    // A rule about a program that only reads.
+    let policy = parse("[[rule]]\ncommands = [\"git log\"]\n");
+    assert_eq!(of_command(&policy, "git log -p"), 1);
+}
+
+#[test]
+fn a_tool_of_an_unknown_kind_is_under_every_rule_that_it_could_be_about() {
+    for rule in [
+        "commands = [\"terraform apply\"]",
+        "paths = [\"/srv/project/infra\"]",
+        "tools = [\"mcp\"]",
+        "tools = [\"command\"]",
+    ] {
+        let policy = parse(&format!("[[rule]]\n{rule}\n"));
+        let input = json!({ "keys": "{enter}" });
+        assert_eq!(demands(&policy, "WriteShell", &input).len(), 1, "{rule}");
+    }
+    let policy = parse("[[rule]]\ntools = [\"Other*\"]\n");
+    assert!(demands(&policy, "WriteShell", &json!({})).is_empty());
+}
+
+#[test]
+fn a_call_over_mcp_is_under_the_rule_by_its_input() {
+    let policy = parse("[[rule]]\ncommands = [\"terraform apply\"]\n");
+    for input in [
+        json!({ "command": "terraform apply" }),
+        json!({ "args": ["/opt/terraform", { "x": ["-auto", "apply"] }] }),
+    ] {
+        let found = demands(&policy, "mcp__shell__exec", &input);
+        assert_eq!(found.len(), 1, "{input}");
+    }
+    let plan = json!({ "command": "terraform plan" });
+    assert!(demands(&policy, "mcp__shell__exec", &plan).is_empty());
+}
+
+#[test]
+fn a_command_that_changes_its_directory_is_under_rules_about_paths() {
+    let policy = parse("[[rule]]\npaths = [\"/opt/prod\"]\n");
+    for command in [
+        "cd /var && rm -rf ../opt/prod/x",
+        "cd - && rm x",
+        "cd; rm x",
+        "popd; rm x",
+        "make -C /var ../opt/prod/x",
+        "cd / && rm -rf opt/prod/x",
+    ] {
+        assert_eq!(of_command(&policy, command), 1, "{command}");
+    }
+    for command in ["cd src && rm x", "rm ../x", "make -C src x"] {
+        assert_eq!(of_command(&policy, command), 0, "{command}");
+    }
 }
 
 #[test]

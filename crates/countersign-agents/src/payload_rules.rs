@@ -66,7 +66,10 @@ pub fn demands_unseen(
 fn call(payload: &Map<String, Value>) -> (Agent, ToolCall) {
     let text = |name: &str| payload.get(name).and_then(Value::as_str);
     let object = |name: &str| payload.get(name).and_then(Value::as_object).cloned();
+    let has = |names: &[&str]| names.iter().any(|name| payload.contains_key(*name));
     let action = match text("kind") {
+        // It cannot be said which of the two runs.
+        Some("command") if has(&["command"]) && has(&["argv"]) => ToolAction::Other,
         Some("command") => ToolAction::Command {
             command: text("command").map_or_else(|| written(payload), str::to_owned),
             directory: text("directory").map(str::to_owned),
@@ -78,11 +81,9 @@ fn call(payload: &Map<String, Value>) -> (Agent, ToolCall) {
         Some("plan") => ToolAction::Plan {
             text: text("text").unwrap_or_default().to_owned(),
         },
-        Some("question") if payload.get("questions").is_some_and(Value::is_array) => {
-            ToolAction::Question {
-                questions: Vec::new(),
-            }
-        }
+        Some("question") if is_question(payload) => ToolAction::Question {
+            questions: Vec::new(),
+        },
         _ => match object("mcp") {
             Some(mcp) => {
                 let member = |name: &str| mcp.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -102,6 +103,16 @@ fn call(payload: &Map<String, Value>) -> (Agent, ToolCall) {
         action,
     };
     (agent.unwrap_or(Agent::Claude), call)
+}
+
+/// Whether it only asks: what shows a call beside its questions is none.
+fn is_question(payload: &Map<String, Value>) -> bool {
+    let questions = payload.get("questions").and_then(Value::as_array);
+    let acts = [
+        "argv", "command", "files", "input", "mcp", "patch", "program", "text",
+    ];
+    questions.is_some_and(|questions| !questions.is_empty())
+        && !acts.iter().any(|name| payload.contains_key(*name))
 }
 
 /// The words of a command as a shell would read them.
@@ -127,5 +138,6 @@ fn names(call: &ToolCall, payload: &Map<String, Value>) -> Option<Vec<String>> {
     let files = payload.get("files")?.as_array()?.iter();
     let paths = files.flat_map(|file| [file.get("path"), file.get("realPath")]);
     let paths = paths.flatten().map(|path| path.as_str().map(str::to_owned));
-    paths.collect()
+    let paths: Vec<_> = paths.collect::<Option<_>>()?;
+    (!paths.is_empty()).then_some(paths)
 }

@@ -131,7 +131,8 @@ impl RuleTerms {
         self.asks.iter().flat_map(RuleAsk::people).collect()
     }
 
-    /// The seconds after which this person is asked: 0 if it is not only by an escalation.
+    /// The seconds after which this person is asked: the most that any ask has them wait. Asked sooner for one, they would decide
+    /// the other before its people had their time.
     pub fn seconds_until_asked(&self, person: &ApproverId) -> u32 {
         let after = self.asks.iter().filter_map(|ask| {
             if ask.from.contains(person) {
@@ -141,7 +142,7 @@ impl RuleTerms {
             let step = steps.find(|step| step.from.contains(person));
             step.map(|step| step.after_seconds)
         });
-        after.min().unwrap_or_default()
+        after.max().unwrap_or_default()
     }
 
     /// Whether each person needs an exchange of their own. Otherwise the first decision settles it,

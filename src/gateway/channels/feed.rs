@@ -219,7 +219,10 @@ impl MessageFeed {
                 let (opened_at, store) = (self.channel.opened_at, &self.context.store.channels);
                 let owner = (&*tenant, &*enforcer, self.channel.id);
                 if !*look {
-                    sent.write_due(store, owner).await;
+                    // What is named goes first.
+                    if named.is_empty() || sent.are_many() {
+                        sent.write_due(store, owner).await;
+                    }
                     let count = named.len().min(NAMED_PER_PAGE);
                     let messages = named.drain(..count).filter(|it| !sent.contain(*it));
                     let messages = messages.map(|message| DecisionReadRow {

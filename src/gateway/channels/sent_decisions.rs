@@ -17,6 +17,9 @@ use crate::store::error::Result;
 /// The time that a client has to acknowledge before its offer is written.
 const OFFER_DELAY: Duration = Duration::from_secs(1);
 
+/// So many are written at once.
+const MANY: usize = 256;
+
 #[derive(Default)]
 pub(in crate::gateway) struct SentDecisions {
     messages: VecDeque<(MessageId, OffsetDateTime, Instant)>,
@@ -28,6 +31,11 @@ impl SentDecisions {
     /// Adds one that is sent now: `at` by the database's clock.
     pub fn add(&mut self, message: MessageId, at: OffsetDateTime) {
         self.messages.push_back((message, at, Instant::now()));
+    }
+
+    /// Whether they are to be written though there is something else to do.
+    pub fn are_many(&self) -> bool {
+        self.messages.len() >= MANY
     }
 
     pub fn contain(&self, message: MessageId) -> bool {
@@ -60,19 +68,23 @@ impl SentDecisions {
         store: &ChannelStore,
         (tenant, enforcer, channel): (&TenantId, &EnforcerId, Uuid),
     ) -> Result<()> {
-        let rows = self.messages.iter().map(|(message, sent_at, at)| OfferRow {
-            tenant: tenant.clone(),
-            enforcer: enforcer.clone(),
-            channel,
-            message: *message,
-            sent_at: *sent_at,
-            age: at.elapsed(),
-        });
-        let written = join_all(rows.map(|row| store.offers.run(row))).await;
-        self.failed_at = Some(Instant::now());
-        written.into_iter().collect::<Result<Vec<()>>>()?;
-        self.messages.clear();
-        self.failed_at = None;
+        while !self.messages.is_empty() {
+            let count = self.messages.len().min(MANY);
+            let first = self.messages.iter().take(count);
+            let rows = first.map(|(message, sent_at, at)| OfferRow {
+                tenant: tenant.clone(),
+                enforcer: enforcer.clone(),
+                channel,
+                message: *message,
+                sent_at: *sent_at,
+                age: at.elapsed(),
+            });
+            let written = join_all(rows.map(|row| store.offers.run(row))).await;
+            self.failed_at = Some(Instant::now());
+            written.into_iter().collect::<Result<Vec<()>>>()?;
+            self.messages.drain(..count);
+            self.failed_at = None;
+        }
         Ok(())
     }
 }

@@ -9,6 +9,7 @@ use countersign_client::shell::CommandPart;
 use countersign_client::shell::wrappers::hides_what_runs;
 use countersign_protocol::id::{ApproverId, TextId as _};
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::reading::only_reads;
 use super::rule_list::{PolicyTable, RuleList};
@@ -170,40 +171,99 @@ impl CallRule {
         if !self.has_matchers() || list.has_tool(agent, call) {
             return true;
         }
-        let is_command = matches!(call.action, ToolAction::Command { .. });
-        let hides = |part: &CommandPart| hides_what_runs(&part.words) && !only_reads(&part.words);
-        let is_unclear = is_command && parts.is_none_or(|parts| parts.iter().any(hides));
-        let mut words = parts.into_iter().flatten().map(|part| &part.words);
-        let is_named = |words: &Vec<String>| list.commands.iter().any(|it| has_words(words, it));
-        if !list.commands.is_empty() && (is_unclear || words.any(is_named)) {
+        // A tool that nothing is known of may be of any kind.
+        let is_unknown = call.action == ToolAction::Other;
+        let has_class = |tool: &ToolRule| matches!(tool, ToolRule::Class(_));
+        if is_unknown && list.tools.iter().any(has_class) {
             return true;
         }
+        let is_unclear = is_unknown
+            || match (&call.action, parts) {
+                (ToolAction::Command { .. }, Some(parts)) => parts.iter().any(is_hidden),
+                (action, _) => matches!(action, ToolAction::Command { .. }),
+            };
+        let is_named = |words: &[String]| list.commands.iter().any(|it| has_words(words, it));
+        let has_command = match parts {
+            Some(parts) => parts.iter().any(|part| is_named(&part.words)),
+            None if matches!(call.action, ToolAction::Mcp { .. }) => {
+                is_named(&[Value::Object(call.input.clone()).to_string()])
+            }
+            None => false,
+        };
+        if !list.commands.is_empty() && (is_unclear || has_command) {
+            return true;
+        }
+        let moves = parts.is_some_and(moves_elsewhere);
         let mut paths = list.paths.iter();
         match named {
-            _ if is_unclear => paths.next().is_some(),
-            Some(named) => paths.any(|place| named.iter().any(|it| it.touches(place))),
-            None => paths.next().is_some(),
+            Some(named) if !is_unclear && !moves => {
+                paths.any(|place| named.iter().any(|it| it.touches(place)))
+            }
+            _ => paths.next().is_some(),
         }
     }
 }
 
-/// Whether a command is of this program, wherever that is, and has the other words in this order:
-/// options may stand between them.
+/// Whether it may run something that its words do not show.
+fn is_hidden(part: &CommandPart) -> bool {
+    let runs_words = |word: &String| {
+        let reads = ["/dev/stdin", "/dev/fd/", "/proc/"];
+        word.contains("$(") || word.contains('`') || reads.iter().any(|it| word.starts_with(it))
+    };
+    let words = &part.words;
+    !only_reads(words) && (hides_what_runs(words) || words.iter().any(runs_words))
+}
+
+/// Whether its relative paths may begin in a directory that no word names.
+fn moves_elsewhere(parts: &[CommandPart]) -> bool {
+    let changes = |part: &CommandPart| match part.words.as_slice() {
+        [program, words @ ..] if ["cd", "chdir", "pushd", "popd"].contains(&program.as_str()) => {
+            Some(
+                words.is_empty()
+                    || words
+                        .iter()
+                        .any(|word| word == "-" || word.starts_with('+')),
+            )
+        }
+        words => {
+            let is_option = |word: &String| {
+                let options = ["-C", "--directory", "-chdir", "--chdir"];
+                options.iter().any(|option| word.starts_with(option))
+            };
+            words.iter().any(is_option).then_some(false)
+        }
+    };
+    let climbs = |part: &CommandPart| part.words.iter().any(|word| word.contains(".."));
+    let mut changes = parts.iter().filter_map(changes).peekable();
+    changes.peek().is_some() && (changes.any(|is_unnamed| is_unnamed) || parts.iter().any(climbs))
+}
+
+/// Whether the names in a rule's command stand in these words, in this order. The command may stand in quotes, behind another
+/// program, or be spelt as one word, and anything may stand between its names. Only a program that just reads may have them in
+/// its words, unless the rule is about that program.
 fn has_words(words: &[String], rule: &[String]) -> bool {
-    let name = |word: &String| {
-        let name = word.rsplit('/').next().unwrap_or_default();
-        let name = name.to_ascii_lowercase();
-        name.strip_suffix(".exe").unwrap_or(&name).to_owned()
+    let program = |words: &[String]| {
+        let name = words.first().and_then(|word| word.rsplit('/').next());
+        name.and_then(|name| names_in(name).next())
     };
-    let (Some((program, words)), Some((named, rest))) = (words.split_first(), rule.split_first())
-    else {
+    if only_reads(words) && program(words) != program(rule) {
         return false;
-    };
-    let mut words = words.iter();
-    name(program) == name(named)
-        && rest
-            .iter()
-            .all(|it| words.any(|word| word.eq_ignore_ascii_case(it)))
+    }
+    let mut found = words.iter().flat_map(|word| names_in(word));
+    let mut wanted = rule.iter().flat_map(|word| names_in(word));
+    wanted.all(|name| found.any(|it| it == name))
+}
+
+/// The names in a text, without case, versions and `.exe`.
+fn names_in(text: &str) -> impl Iterator<Item = String> {
+    let names = text.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.');
+    let names = names.map(|name| {
+        let name = name.to_lowercase();
+        let name = name.strip_suffix(".exe").unwrap_or(&name);
+        let plain = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+        plain.to_owned()
+    });
+    names.filter(|name| !name.is_empty())
 }
 
 /// One line for people.

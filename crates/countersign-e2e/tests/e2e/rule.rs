@@ -4,7 +4,7 @@
 
 use countersign_e2e::{
     ApprovalRule, ArtifactHints, ArtifactRule, CommentDuty, DecisionContent, Error, EscalationStep,
-    RULE, RuleRefusal, RuleTerms, open_artifact, seal_artifact, sign_decision,
+    RULE, RuleAsk, RuleRefusal, RuleTerms, open_artifact, seal_artifact, sign_decision,
 };
 use countersign_protocol::decision::Verdict;
 use countersign_protocol::id::{EnforcerId, TextId as _};
@@ -107,6 +107,26 @@ fn joining_takes_the_stricter_of_each() {
         assert_eq!(join(duty, CommentDuty::None), duty);
         assert_eq!(join(CommentDuty::None, duty), duty);
         assert_eq!(join(duty, CommentDuty::Always), CommentDuty::Always);
+    }
+}
+
+/// Otherwise a further rule would have the later people decide at once.
+#[test]
+fn somebody_of_a_later_step_is_not_asked_sooner_by_another_rule() {
+    let [two, _] = &joins()[0];
+    let later = person("dave");
+    let wait = two.seconds_until_asked(&later);
+    assert!(wait > 0);
+    let mut other = two.clone();
+    other.asks = vec![RuleAsk {
+        approvals: 1,
+        from: people(["dave"]),
+        escalate: Vec::new(),
+    }];
+    assert_eq!(other.seconds_until_asked(&later), 0);
+    for joined in [two.clone().join(other.clone()), other.join(two.clone())] {
+        assert_eq!(joined.seconds_until_asked(&later), wait);
+        assert_eq!(joined.seconds_until_asked(&person("alice")), 0);
     }
 }
 
