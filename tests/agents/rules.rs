@@ -121,6 +121,7 @@ fn a_call_over_mcp_is_under_the_rule_by_its_input() {
     let policy = parse("[[rule]]\ncommands = [\"terraform apply\"]\n");
     for input in [
         json!({ "command": "terraform apply" }),
+        json!({ "command": "terraform\tapply\n" }),
         json!({ "args": ["/opt/terraform", { "x": ["-auto", "apply"] }] }),
     ] {
         let found = demands(&policy, "mcp__shell__exec", &input);

@@ -186,7 +186,7 @@ impl CallRule {
         let has_command = match parts {
             Some(parts) => parts.iter().any(|part| is_named(&part.words)),
             None if matches!(call.action, ToolAction::Mcp { .. }) => {
-                is_named(&[Value::Object(call.input.clone()).to_string()])
+                is_named(&texts_in(&Value::Object(call.input.clone())))
             }
             None => false,
         };
@@ -252,6 +252,18 @@ fn has_words(words: &[String], rule: &[String]) -> bool {
     let mut found = words.iter().flat_map(|word| names_in(word));
     let mut wanted = rule.iter().flat_map(|word| names_in(word));
     wanted.all(|name| found.any(|it| it == name))
+}
+
+/// All texts of an input, behind an empty word: the first of them is no program.
+fn texts_in(value: &Value) -> Vec<String> {
+    let inner = |value: &Value| texts_in(value).into_iter().skip(1).collect::<Vec<_>>();
+    let texts = match value {
+        Value::String(text) => vec![text.clone()],
+        Value::Array(list) => list.iter().flat_map(inner).collect(),
+        Value::Object(object) => object.values().flat_map(inner).collect(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
+    };
+    std::iter::once(String::new()).chain(texts).collect()
 }
 
 /// The names in a text, without case, versions and `.exe`.
