@@ -1,8 +1,11 @@
 //! `[[rule]]`: which calls it is about, however they are spelt, and that a further rule never makes
 //! anything easier.
 
-use countersign::agent::{Agent, HookEvent, HookPolicy, PolicyJudgement};
+use countersign::agent::{
+    Agent, HookEvent, HookPolicy, OwnPolicy, PolicyJudgement, demands_unseen,
+};
 use countersign::client::enforcer::{CommentDuty, RuleDemand};
+use countersign::client::profile::ProfileFile;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
@@ -129,6 +132,62 @@ fn a_call_over_mcp_is_under_the_rule_by_its_input() {
     }
     let plan = json!({ "command": "terraform plan" });
     assert!(demands(&policy, "mcp__shell__exec", &plan).is_empty());
+}
+
+/// The rules of a policy about a payload, as a guard finds them.
+fn of_payload(rule: &str, payload: &Value) -> usize {
+    let file = ProfileFile::at("/home/guard/profile.toml".into());
+    let policy = OwnPolicy {
+        source: "policy.toml".to_owned(),
+        text: Some(format!("[[rule]]\n{rule}\n")),
+    };
+    let payload = payload.as_object().unwrap();
+    demands_unseen(payload, &file, &policy).unwrap().len()
+}
+
+#[test]
+fn a_payload_that_says_two_things_is_under_every_rule() {
+    let command = "commands = [\"terraform apply\"]";
+    for (payload, count) in [
+        (json!({ "kind": "command", "command": "ls" }), 0),
+        (json!({ "kind": "command", "argv": ["ls"] }), 0),
+        (
+            json!({ "kind": "command", "argv": ["terraform", "apply"] }),
+            1,
+        ),
+        (
+            json!({ "kind": "command", "command": "ls", "argv": ["x"] }),
+            1,
+        ),
+        (json!({ "kind": "something" }), 1),
+    ] {
+        assert_eq!(of_payload(command, &payload), count, "{payload}");
+    }
+    let paths = "paths = [\"/srv/project\"]";
+    for (files, count) in [
+        (json!([]), 1),
+        (json!([{ "path": "/srv/project/a" }]), 1),
+        (json!([{ "path": "/opt/a" }]), 0),
+    ] {
+        let payload = json!({ "kind": "patch", "patch": "x", "files": files });
+        assert_eq!(of_payload(paths, &payload), count, "{payload}");
+    }
+}
+
+#[test]
+fn only_a_payload_that_asks_and_shows_no_call_is_a_question() {
+    let questions = json!([{ "question": "Which?" }]);
+    let plain = json!({ "kind": "question", "questions": questions });
+    assert_eq!(of_payload("approvals = 2", &plain), 0);
+    let empty = json!({ "kind": "question", "questions": [] });
+    assert_eq!(of_payload("approvals = 2", &empty), 1);
+    for name in [
+        "argv", "command", "files", "input", "mcp", "patch", "program", "text",
+    ] {
+        let mut payload = plain.clone();
+        payload[name] = "x".into();
+        assert_eq!(of_payload("approvals = 2", &payload), 1, "{payload}");
+    }
 }
 
 #[test]

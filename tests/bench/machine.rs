@@ -16,13 +16,13 @@ const DISTURBED: f64 = 0.1;
 
 /// Processor time of all cores since the machine started, in ticks.
 #[derive(Clone, Copy, Default)]
-struct Ticks {
+struct ProcessorTicks {
     all: f64,
     idle: f64,
     stolen: f64,
 }
 
-impl Ticks {
+impl ProcessorTicks {
     /// Zero where there is no `/proc`: then nothing is known.
     fn now() -> Self {
         let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
@@ -38,6 +38,10 @@ impl Ticks {
         }
     }
 
+    fn is_unknown(self) -> bool {
+        self.all <= 1.0
+    }
+
     fn since(self, before: Self) -> Self {
         Self {
             all: (self.all - before.all).max(1.0),
@@ -51,10 +55,13 @@ impl Ticks {
 pub async fn at_rest() -> f64 {
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let before = Ticks::now();
+        let before = ProcessorTicks::now();
         sleep(Duration::from_secs(1)).await;
-        let now = Ticks::now().since(before);
+        let now = ProcessorTicks::now().since(before);
         let busy = 1.0 - now.idle / now.all;
+        if now.is_unknown() {
+            return 0.0;
+        }
         if busy < AT_REST || Instant::now() > deadline {
             return busy;
         }
@@ -64,7 +71,7 @@ pub async fn at_rest() -> f64 {
 /// A part that is under way.
 pub struct PartWatch {
     begun: Instant,
-    ticks: Ticks,
+    ticks: ProcessorTicks,
     own: Duration,
 }
 
@@ -85,7 +92,7 @@ impl PartWatch {
     pub fn begin() -> Self {
         Self {
             begun: Instant::now(),
-            ticks: Ticks::now(),
+            ticks: ProcessorTicks::now(),
             own: own_time(),
         }
     }
@@ -94,7 +101,7 @@ impl PartWatch {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let cores = f64::from(u32::try_from(cores).unwrap_or(1));
         let own = own_time().saturating_sub(self.own).as_secs_f64();
-        let ticks = Ticks::now().since(self.ticks);
+        let ticks = ProcessorTicks::now().since(self.ticks);
         PartShare {
             generator: own / self.begun.elapsed().as_secs_f64() / cores,
             stolen: ticks.stolen / ticks.all,

@@ -84,7 +84,7 @@ async fn run() -> anyhow::Result<()> {
     };
     let mut failed = Vec::new();
     for part in PARTS.into_iter().filter(|part| chosen(part)) {
-        // What remains is measured even so: a run takes minutes.
+        // The other parts are measured even so: a run takes minutes.
         if let Err(error) = bench.measure(part).await {
             eprintln!("{part} failed: {error:#}");
             failed.push(part);

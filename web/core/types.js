@@ -37,7 +37,7 @@
  */
 
 /**
- * What an enforcer wants before it allows a request: every ask is satisfied, and fewer than
+ * The demand of an enforcer before it allows a request: every ask is satisfied, and fewer than
  * `rejections` people reject.
  * @typedef {object} ApprovalRule
  * @property {string} enforcerId

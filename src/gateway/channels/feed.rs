@@ -13,8 +13,8 @@ use uuid::Uuid;
 use crate::gateway::channels::channel::{Channel, role_of};
 use crate::gateway::channels::closing::ChannelCloseReason;
 use crate::gateway::channels::inbox_scan::{InboxScan, OVERLAP_GRACE, PER_PAGE};
+use crate::gateway::channels::offer_backlog::OfferBacklog;
 use crate::gateway::channels::push::{PushService, for_enforcer};
-use crate::gateway::channels::sent_decisions::SentDecisions;
 use crate::gateway::context::GatewayContext;
 use crate::gateway::error::{Error, Result};
 use crate::protocol::id::{EnforcerId, MessageId, TenantId};
@@ -44,7 +44,7 @@ enum FeedSource {
         /// Messages that hints have named, if there is nothing else to claim.
         named: VecDeque<MessageId>,
         /// The ones of them that it has sent, until their offers are written.
-        sent: SentDecisions,
+        sent: OfferBacklog,
         /// How far it has taken over messages offered to other channels, as it does when channels
         /// open or close.
         take_over: Option<TakeOver>,
@@ -93,7 +93,7 @@ impl MessageFeed {
             enforcer,
             look: true,
             named: VecDeque::new(),
-            sent: SentDecisions::default(),
+            sent: OfferBacklog::default(),
             take_over: Some(TakeOver::START),
             channels: None,
         };
@@ -219,7 +219,7 @@ impl MessageFeed {
                 let (opened_at, store) = (self.channel.opened_at, &self.context.store.channels);
                 let owner = (&*tenant, &*enforcer, self.channel.id);
                 if !*look {
-                    // What is named goes first.
+                    // Decisions that wait go first.
                     if named.is_empty() || sent.are_many() {
                         sent.write_due(store, owner).await;
                     }

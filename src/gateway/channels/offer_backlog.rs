@@ -21,13 +21,13 @@ const OFFER_DELAY: Duration = Duration::from_secs(1);
 const MANY: usize = 256;
 
 #[derive(Default)]
-pub(in crate::gateway) struct SentDecisions {
+pub(in crate::gateway) struct OfferBacklog {
     messages: VecDeque<(MessageId, OffsetDateTime, Instant)>,
     /// The last attempt to write them that failed.
     failed_at: Option<Instant>,
 }
 
-impl SentDecisions {
+impl OfferBacklog {
     /// Adds one that is sent now: `at` by the database's clock.
     pub fn add(&mut self, message: MessageId, at: OffsetDateTime) {
         self.messages.push_back((message, at, Instant::now()));
