@@ -422,11 +422,13 @@ fn a_command_that_runs_another_one_may_be_named_to_be_asked() {
     }
     assert_eq!(bash(&policy, "ls src"), Is::Free);
     let mut policy = parse("[allow]\ntools = ['read', 'command']");
-    policy.tighten(
-        "[ask]\ncommands = ['npm exec']",
-        &places(),
-        Path::new("/srv/project"),
-    );
+    policy
+        .tighten(
+            "[ask]\ncommands = ['npm exec']",
+            &places(),
+            Path::new("/srv/project"),
+        )
+        .unwrap();
     assert_eq!(policy.ask_all_reason(), None);
 }
 
@@ -435,12 +437,16 @@ fn a_project_only_makes_it_stricter() {
     let generous = || parse("[allow]\ntools = ['read', 'command']\ncommands = ['git …']");
     let here = Path::new("/srv/project");
     let mut policy = generous();
-    policy.tighten("[ask]\ncommands = ['git push']", &places(), here);
+    policy
+        .tighten("[ask]\ncommands = ['git push']", &places(), here)
+        .unwrap();
     assert_eq!(policy.ask_all_reason(), None);
     assert_eq!(bash(&policy, "git status"), Is::Free);
     assert_eq!(bash(&policy, "git push"), Is::Asked);
     let mut policy = generous();
-    policy.tighten("[ask]\npaths = ['secrets']", &places(), here);
+    policy
+        .tighten("[ask]\npaths = ['secrets']", &places(), here)
+        .unwrap();
     // A command could look into any directory below its own.
     assert_eq!(bash(&policy, "git status"), Is::Asked);
     assert_eq!(read(&policy, "secrets/a"), Is::Asked);
@@ -451,7 +457,9 @@ fn a_project_only_makes_it_stricter() {
         Is::Asked
     );
     let mut policy = generous();
-    policy.tighten("[ask]\ntools = ['*']", &places(), here);
+    policy
+        .tighten("[ask]\ntools = ['*']", &places(), here)
+        .unwrap();
     assert_eq!(read(&policy, "a"), Is::Asked);
     for text in [
         "[allow]\ncommands = ['rm']",
@@ -464,7 +472,7 @@ fn a_project_only_makes_it_stricter() {
         "[ask]\n[ask]",
     ] {
         let mut policy = generous();
-        policy.tighten(text, &places(), here);
+        policy.tighten(text, &places(), here).unwrap();
         let doubt = policy.ask_all_reason().unwrap_or_else(|| panic!("{text}"));
         assert!(
             doubt.starts_with("/srv/project/.countersign.toml: "),
@@ -572,7 +580,9 @@ fn the_examples_in_the_guide_work() {
         assert_eq!(bash(&policy, command), Is::Free, "{command}");
     }
     assert_eq!(bash(&policy, "git push"), Is::Asked);
-    policy.tighten(&project, &places(), Path::new("/srv/project"));
+    policy
+        .tighten(&project, &places(), Path::new("/srv/project"))
+        .unwrap();
     assert_eq!(policy.ask_all_reason(), None);
     assert_eq!(read(&policy, "secrets/key"), Is::Asked);
 }

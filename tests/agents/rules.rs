@@ -142,7 +142,25 @@ fn of_payload(rule: &str, payload: &Value) -> usize {
         text: Some(format!("[[rule]]\n{rule}\n")),
     };
     let payload = payload.as_object().unwrap();
-    demands_unseen(payload, &file, &policy).unwrap().len()
+    demands_unseen(payload, Some("/home/dave".into()), &file, &policy)
+        .unwrap()
+        .len()
+}
+
+#[test]
+fn a_guard_knows_the_home_of_its_caller() {
+    let rule = "paths = [\"~/secrets\"]";
+    for (name, count) in [
+        ("/home/dave/secrets/a", 1),
+        ("~/secrets", 1),
+        ("/home/guard/secrets/a", 0),
+    ] {
+        let read =
+            json!({ "kind": "command", "command": format!("cat {name}"), "directory": "/srv" });
+        assert_eq!(of_payload(rule, &read), count, "{name}");
+        let patch = json!({ "kind": "patch", "patch": "x", "files": [{ "path": name }] });
+        assert_eq!(of_payload(rule, &patch), count, "{name}");
+    }
 }
 
 #[test]
@@ -271,7 +289,6 @@ fn a_rule_that_makes_no_sense_is_refused() {
     for (rule, expected) in [
         ("from = [\"team:payments\"]", "teams are not supported"),
         ("from = [\"\"]", "not the id of an approver"),
-        ("park = \"4h\"", "park is not supported"),
         ("approvals = 0", "1 to 56"),
         ("approvals = 57", "1 to 56"),
         ("rejections = 0", "1 to 56"),
@@ -279,6 +296,7 @@ fn a_rule_that_makes_no_sense_is_refused() {
             "approvals = 2\nfrom = [\"alice\", \"alice\"]",
             "names 1 people",
         ),
+        ("park = \"4h\"", "park is not supported"),
         ("comment = \"often\"", "unknown variant"),
         ("commands = [\"rm -rf\"]", "leave them out"),
         ("commands = [\"a | b\"]", "more than plain words"),
@@ -305,19 +323,26 @@ fn a_rule_that_makes_no_sense_is_refused() {
 fn a_project_has_rules_that_only_add() {
     let mut policy = parse(FREE);
     let rule = "[[rule]]\npaths = [\"infra\"]\napprovals = 2\n";
-    policy.tighten(rule, &places(), "/srv/project".as_ref());
+    let project = "/srv/project".as_ref();
+    policy.tighten(rule, &places(), project).unwrap();
     assert_eq!(read(&policy, "infra/a"), Is::AlwaysAsked);
     assert_eq!(read(&policy, "src/a"), Is::Free);
-    for rule in [
-        "escalate = [{ after = \"1m\", from = [\"a\"] }]",
-        "rejections = 2",
-        "park = \"1h\"",
+    // How many people a rule with a mistake demands is not known.
+    for text in [
+        "[[rule]]\nescalate = [{ after = \"1m\", from = [\"a\"] }]",
+        "[[rule]]\nrejections = 2",
+        "[[rule]]\npark = \"1h\"",
+        "[[rule]]\napproval = 2",
+        "[[rule]]\napprovals = 2\n[ask]\ncomands = [\"make\"]",
+        "[[rule]]\napprovals = 2\n[ask",
+        "rule = 2",
     ] {
         let mut policy = parse(FREE);
-        let text = format!("[[rule]]\n{rule}\n");
-        policy.tighten(&text, &places(), "/srv/project".as_ref());
-        assert!(policy.ask_all_reason().is_some(), "{rule}");
-        assert_eq!(read(&policy, "src/a"), Is::AlwaysAsked, "{rule}");
+        let problem = policy.tighten(text, &places(), project).unwrap_err();
+        assert!(
+            problem.starts_with("/srv/project/.countersign.toml: "),
+            "{text}: {problem}"
+        );
     }
 }
 

@@ -14,7 +14,7 @@ use super::sets::{decided, path, scene};
 use crate::client::people::{ClientScene, choice};
 use crate::commands::approver::Ran;
 
-fn policy(world: &ClientScene, text: &str) {
+pub fn policy(world: &ClientScene, text: &str) {
     let file = world.directory.path().join("countersign/policy.toml");
     std::fs::write(&file, text).unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();
@@ -100,6 +100,23 @@ async fn an_agent_over_mcp_can_demand_more_and_not_less() {
     );
 }
 
+/// The message of the guard to a caller that names no rules.
+async fn denied_by_guard(world: &ClientScene, command: &str) -> String {
+    let call = json!({ "ask": {
+        "artifactType": "command.review", "repository": "r", "members": {},
+        "payload": { "kind": "command", "command": command },
+        "mayBeGranted": true, "mayKeep": true, "timeoutMs": 600_000, "submitTimeoutMs": 60_000,
+    } });
+    let stream = tokio::net::UnixStream::connect(socket(world)).await;
+    let (call, mut stream) = (format!("{call}\n"), stream.unwrap());
+    stream.write_all(call.as_bytes()).await.unwrap();
+    let mut line = String::new();
+    BufReader::new(stream).read_line(&mut line).await.unwrap();
+    let reply: Value = serde_json::from_str(&line).unwrap();
+    let denied = &reply["answered"]["outcome"]["denied"]["message"];
+    denied.as_str().unwrap_or(&line).to_owned()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guard_applies_its_own_rules_also_if_its_caller_names_none() {
     let (world, people) = scene().await;
@@ -108,26 +125,17 @@ async fn a_guard_applies_its_own_rules_also_if_its_caller_names_none() {
         "[[rule]]\ncommands = [\"ls\"]\nfrom = [\"alice\", \"dave\"]\napprovals = 2\n",
     );
     let _guard = start_guard(&world, &own_name());
-    let call = json!({ "ask": {
-        "artifactType": "command.review", "repository": "r", "members": {},
-        "payload": { "kind": "command", "command": "/bin/ls -l" },
-        "mayBeGranted": true, "mayKeep": true, "timeoutMs": 600_000, "submitTimeoutMs": 60_000,
-    } });
-    let mut stream = tokio::net::UnixStream::connect(socket(&world))
-        .await
-        .unwrap();
-    stream
-        .write_all(format!("{call}\n").as_bytes())
-        .await
-        .unwrap();
-    let mut line = String::new();
-    BufReader::new(stream).read_line(&mut line).await.unwrap();
-    let reply: Value = serde_json::from_str(&line).unwrap();
-    let denied = &reply["answered"]["outcome"]["denied"]["message"];
-    assert!(
-        denied.as_str().unwrap().contains("dave: not paired"),
-        "{reply}"
+    let denied = denied_by_guard(&world, "/bin/ls -l").await;
+    assert!(denied.contains("dave: not paired"), "{denied}");
+    policy(
+        &world,
+        "[[rule]]\npaths = [\"~/secrets\"]\nfrom = [\"alice\", \"dave\"]\napprovals = 2\n",
     );
+    // The guard's own home is another one.
+    let home = nix::unistd::User::from_name(&own_name()).unwrap().unwrap();
+    let command = format!("cat {}/secrets/a", home.dir.display());
+    let denied = denied_by_guard(&world, &command).await;
+    assert!(denied.contains("dave: not paired"), "{denied}");
     assert!(
         people[0].find("").await.unwrap().is_empty(),
         "nobody was asked"

@@ -87,7 +87,7 @@ pub fn policy(places: &WorkDirectories, own: &OwnPolicy) -> Result<HookPolicy, S
         let path = directory.join(PROJECT_FILE);
         match text(&path) {
             Ok(None) => {}
-            Ok(Some((text, _))) => policy.tighten(&text, places, directory),
+            Ok(Some((text, _))) => policy.tighten(&text, places, directory)?,
             Err(error) => policy.ask_everything(format!("{}: {error}", path.display())),
         }
         if is_repository && directory == places.project {

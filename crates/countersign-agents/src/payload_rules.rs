@@ -1,7 +1,7 @@
 //! The rules about a request that is not a tool call of an agent: of `run`, `ask` and MCP, and of a
 //! guard's caller. It is judged by its payload, which people are shown.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use countersign_client::enforcer::RuleDemand;
 use countersign_client::profile::ProfileFile;
@@ -29,9 +29,10 @@ pub fn demands_here(
 }
 
 /// By the user's policy alone, without a look at files: a guard may not read those of its caller,
-/// who has judged the call with them.
+/// who has judged the call with them. `home` is the caller's.
 pub fn demands_unseen(
     payload: &Map<String, Value>,
+    home: Option<PathBuf>,
     file: &ProfileFile,
     own_policy: &OwnPolicy,
 ) -> Result<Vec<RuleDemand>, String> {
@@ -43,7 +44,7 @@ pub fn demands_unseen(
     let places = WorkDirectories {
         project: directory.clone(),
         directory,
-        home: None,
+        home,
         own: file.path().to_owned(),
         program: None,
         moved: Vec::new(),

@@ -3,14 +3,14 @@
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use countersign::agent::{demands_unseen, own_policy};
 use countersign::client::profile::ProfileFile;
-use nix::unistd::Uid;
+use nix::unistd::{Uid, User};
 use tokio::io::BufReader;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{UnixListener, UnixStream};
@@ -87,7 +87,7 @@ pub async fn serve(
         let (file, stop) = (file.clone(), stop.child_token());
         tasks.spawn(async move {
             // A caller that is gone hears nothing.
-            let _gone = attend(stream, &file, stop).await;
+            let _gone = attend(stream, &file, user, stop).await;
             drop(permit);
         });
     }
@@ -95,7 +95,12 @@ pub async fn serve(
     let _left = timeout(END_TIMEOUT, tasks.wait()).await;
 }
 
-async fn attend(stream: UnixStream, file: &ProfileFile, stop: CancellationToken) -> io::Result<()> {
+async fn attend(
+    stream: UnixStream,
+    file: &ProfileFile,
+    user: Uid,
+    stop: CancellationToken,
+) -> io::Result<()> {
     let (from, mut to) = stream.into_split();
     let mut from = BufReader::new(from);
     let heard = tokio::select! {
@@ -118,7 +123,7 @@ async fn attend(stream: UnixStream, file: &ProfileFile, stop: CancellationToken)
         GuardCall::Observe { session, event } => GuardReply::Observed {
             context: observe(&session, event, file).await,
         },
-        GuardCall::Ask(call) => return ask(from, to, file, *call, stop).await,
+        GuardCall::Ask(call) => return ask(from, to, file, user, *call, stop).await,
     };
     tell(&mut to, &reply).await
 }
@@ -129,16 +134,24 @@ async fn tell(to: &mut OwnedWriteHalf, reply: &GuardReply) -> io::Result<()> {
     told.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
+/// The home directory of a user. A directory of users may be away.
+async fn home_of(user: Uid) -> Option<PathBuf> {
+    let found = tokio::task::spawn_blocking(move || User::from_uid(user)).await;
+    found.ok()?.ok()?.map(|user| user.dir)
+}
+
 /// A request. It ends with the connection.
 async fn ask(
     mut from: BufReader<OwnedReadHalf>,
     mut to: OwnedWriteHalf,
     file: &ProfileFile,
+    user: Uid,
     mut call: AskCall,
     stop: CancellationToken,
 ) -> io::Result<()> {
     // The caller may leave out a rule.
-    let own = own_policy(file).and_then(|own| demands_unseen(&call.payload, file, &own));
+    let home = home_of(user).await;
+    let own = own_policy(file).and_then(|own| demands_unseen(&call.payload, home, file, &own));
     match own {
         Ok(own) => call.rules.extend(own),
         Err(message) => return tell(&mut to, &GuardReply::Failed { message }).await,

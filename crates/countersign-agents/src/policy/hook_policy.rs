@@ -109,17 +109,33 @@ impl HookPolicy {
         Ok(policy)
     }
 
-    /// A project's, found in `directory`. With a mistake in it everything is asked.
-    pub fn tighten(&mut self, text: &str, places: &WorkDirectories, directory: &Path) {
+    /// A project's, found in `directory`. With a mistake in it everything is asked. If it has rules,
+    /// the mistake is an error: nobody knows how many people they demand.
+    pub fn tighten(
+        &mut self,
+        text: &str,
+        places: &WorkDirectories,
+        directory: &Path,
+    ) -> Result<(), String> {
         let file = toml::from_str::<ProjectFile>(text).map_err(|error| problem(text, &error));
         let added = file.and_then(|file| {
             (self.ask).add(file.ask, places, Some(directory), first_words)?;
             self.add_rules(file.rule, places, Some(directory))
         });
-        if let Err(problem) = added {
-            let file = directory.join(".countersign.toml");
-            self.ask_everything(format!("{}: {problem}", file.display()));
+        let Err(problem) = added else {
+            return Ok(());
+        };
+        let file = directory.join(".countersign.toml");
+        let problem = format!("{}: {problem}", file.display());
+        let has_rules = match toml::from_str::<toml::Table>(text) {
+            Ok(table) => table.contains_key("rule"),
+            Err(_) => text.contains("rule"),
+        };
+        if has_rules {
+            return Err(problem);
         }
+        self.ask_everything(problem);
+        Ok(())
     }
 
     /// Rules of a project's file come with its `directory`.
