@@ -20,6 +20,7 @@ mod mcp;
 mod next_steps;
 pub mod output;
 mod policy;
+mod sets;
 mod short_id;
 mod signals;
 pub mod terminal;

@@ -16,6 +16,7 @@ pub mod operators;
 mod orders;
 mod outcomes;
 mod pairing;
+mod parking;
 pub mod people;
 mod profile;
 mod prompts;

@@ -14,6 +14,7 @@ mod mcp;
 mod newcomer;
 mod operators;
 mod page;
+mod parking;
 mod policy;
 mod rules;
 mod sets;

@@ -4,6 +4,7 @@ mod failing;
 mod gate;
 mod grants;
 mod links;
+mod parking;
 mod policy;
 mod process;
 mod questions;

@@ -18,6 +18,7 @@ use super::install::{self, InstallArgs};
 use super::mcp::{self, McpArgs};
 use super::output::{print_list, remark};
 use super::policy::{self, PolicyArgs};
+use super::sets::{self, SetsArgs};
 use super::waiting::{self, WaitingArgs};
 
 #[derive(Subcommand)]
@@ -64,6 +65,9 @@ pub enum ClientCommand {
     /// List standing permissions (grants); forget or end one.
     #[command(after_help = grants::EXAMPLES, args_conflicts_with_subcommands = true)]
     Grants(GrantsArgs),
+    /// List or withdraw requests that stay open after their call, by a rule with `park`.
+    #[command(after_help = sets::EXAMPLES, args_conflicts_with_subcommands = true)]
+    Sets(SetsArgs),
     /// Choose which calls of agents need no approval, and try a call.
     ///
     /// Without a command, shows the policy. It is a file beside the profile, and applies to
@@ -112,6 +116,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<ExitAction> {
         ClientCommand::Unpair { options, id } => unpair(&options, &id).await,
         ClientCommand::Waiting(args) => waiting::run(args).await,
         ClientCommand::Grants(args) => grants::run(args).await,
+        ClientCommand::Sets(args) => sets::run(args).await,
         ClientCommand::Policy(args) => policy::run(args).await,
         ClientCommand::Mcp(args) => mcp::run(args).await,
         ClientCommand::Install(args) => install::run(args).await,

@@ -142,6 +142,21 @@ pub fn grants() -> ArgValueCandidates {
     })
 }
 
+pub fn sets() -> ArgValueCandidates {
+    ArgValueCandidates::new(|| {
+        let read = || {
+            Enforcer::open(&file().ok()?, &Clock::system())
+                .ok()?
+                .open_sets()
+                .ok()
+        };
+        let found = read().unwrap_or_default();
+        let ids: Vec<_> = found.iter().map(|set| set.id.as_str()).collect();
+        let suggestions = ids.iter().map(|id| suggestion(short_id(id, &ids), None));
+        suggestions.flatten().collect()
+    })
+}
+
 /// Only plain words: a shell would interpret others, and the gateway chooses ids.
 fn suggestion(value: &str, help: Option<&str>) -> Option<CompletionCandidate> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.@".contains(c);

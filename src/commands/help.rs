@@ -30,8 +30,8 @@ const GROUPS: [(&str, &[&str]); 4] = [
     (
         "Ask, on an agent's machine",
         &[
-            "run", "ask", "waiting", "install", "doctor", "policy", "grants", "mcp", "hook",
-            "guard",
+            "run", "ask", "waiting", "install", "doctor", "policy", "grants", "sets", "mcp",
+            "hook", "guard",
         ],
     ),
     (

@@ -195,6 +195,9 @@ fn qr_code(text: &str) -> anyhow::Result<String> {
 
 /// Minutes and seconds, such as `9:58`.
 pub fn minutes(time: Duration) -> String {
-    let seconds = time.as_secs();
-    format!("{}:{:02}", seconds / 60, seconds % 60)
+    let (minutes, seconds) = (time.as_secs() / 60, time.as_secs() % 60);
+    match minutes {
+        0..60 => format!("{minutes}:{seconds:02}"),
+        _ => format!("{}:{:02}:{seconds:02}", minutes / 60, minutes % 60),
+    }
 }

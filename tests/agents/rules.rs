@@ -1,6 +1,8 @@
 //! `[[rule]]`: which calls it is about, however they are spelt, and that a further rule never makes
 //! anything easier.
 
+use std::time::Duration;
+
 use countersign::agent::{
     Agent, HookEvent, HookPolicy, OwnPolicy, PolicyJudgement, demands_unseen,
 };
@@ -296,7 +298,6 @@ fn a_rule_that_makes_no_sense_is_refused() {
             "approvals = 2\nfrom = [\"alice\", \"alice\"]",
             "names 1 people",
         ),
-        ("park = \"4h\"", "park is not supported"),
         ("comment = \"often\"", "unknown variant"),
         ("commands = [\"rm -rf\"]", "leave them out"),
         ("commands = [\"a | b\"]", "more than plain words"),
@@ -313,10 +314,37 @@ fn a_rule_that_makes_no_sense_is_refused() {
             "longer than the one before",
         ),
         ("approval = 2", "unknown field"),
+        ("park = \"25h\"", "at most 24h"),
+        ("park = \"0h\"", "expected a number"),
+        (
+            "park = \"1h\"\nescalate = [{ after = \"1h\", from = [\"a\"] }]",
+            "or than park",
+        ),
     ] {
         let problem = HookPolicy::parse(&format!("[[rule]]\n{rule}\n"), &places()).unwrap_err();
         assert!(problem.contains(expected), "{rule}: {problem}");
     }
+}
+
+#[test]
+fn a_rule_that_parks_may_ask_further_people_until_then() {
+    let policy = parse(
+        "[[rule]]\ncommands = [\"make\"]\npark = \"4h\"\nescalate = [{ after = \"3h\", from = [\"a\"] }]\n[[rule]]\npark = \"24h\"\n[[rule]]\napprovals = 2\n",
+    );
+    let of =
+        |command| RuleDemand::park_time(&demands(&policy, "Bash", &json!({ "command": command })));
+    assert_eq!(
+        of("make"),
+        Some(Duration::from_secs(4 * 3_600)),
+        "the shortest"
+    );
+    assert_eq!(of("true"), Some(Duration::from_secs(24 * 3_600)));
+    assert_eq!(RuleDemand::park_time(&[RuleDemand::new(2, [])]), None);
+    let shown: Vec<_> = policy.command_rules().map(|(_, demand)| demand).collect();
+    assert!(
+        shown[0].ends_with("; open for 14400 s, also after the call"),
+        "{shown:?}"
+    );
 }
 
 #[test]

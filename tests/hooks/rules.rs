@@ -14,7 +14,7 @@ use crate::support::until;
 const RULE: &str = "[[rule]]\ncommands = [\"make deploy\"]\nfrom = [\"alice\", \"bob\", \"carol\"]\napprovals = 2\n";
 
 /// Alice is paired already.
-async fn with_others(scene: &HookScene) -> [Approver; 2] {
+pub async fn with_others(scene: &HookScene) -> [Approver; 2] {
     let mut enforcer = countersign::client::enforcer::Enforcer::open(
         &scene.world.file("bot"),
         &scene.world.cluster.clock,
@@ -30,7 +30,7 @@ async fn with_others(scene: &HookScene) -> [Approver; 2] {
     others
 }
 
-async fn decide(person: &Approver, choice: &ApproverChoice) {
+pub async fn decide(person: &Approver, choice: &ApproverChoice) {
     until("one request waits", PATIENCE, async || {
         person.find("").await.unwrap().len() == 1
     })

@@ -1,7 +1,7 @@
 //! Files beside the keys: readable by their owner only, replaced as a whole, and changed by one
 //! program at a time.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -57,15 +57,29 @@ impl PrivateFile {
     /// Keeps other programs from changing the file until the lock is dropped. It blocks, for a
     /// moment.
     pub(super) fn lock(&self) -> io::Result<File> {
+        let file = self.lock_file()?;
+        file.lock()?;
+        Ok(file)
+    }
+
+    /// The same without waiting. `None` if another program has the lock.
+    pub(super) fn try_lock(&self) -> io::Result<Option<File>> {
+        let file = self.lock_file()?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn lock_file(&self) -> io::Result<File> {
         if let Some(directory) = self.path.parent() {
             let mut builder = DirBuilder::new();
             builder.recursive(true).mode(0o700).create(directory)?;
         }
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(self.path.with_extension("lock"))?;
-        file.lock()?;
-        Ok(file)
+        options.open(self.path.with_extension("lock"))
     }
 
     /// Replaces the file. Readers never see it half written.

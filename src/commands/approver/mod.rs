@@ -27,7 +27,8 @@ use super::exit_action::ExitAction;
 pub use self::local::{decide_here, open_sealed};
 pub use self::orders::{end_grant, given_grants};
 pub use self::pair::{pair, pairings, unpair};
-pub use self::view::payload_headline;
+pub use self::rule_text::rule_sentence;
+pub use self::view::{headline as artifact_headline, payload_headline};
 
 #[derive(Subcommand)]
 pub enum ApproverCommand {

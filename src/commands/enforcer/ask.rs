@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use countersign::client::enforcer::{
-    AcceptedApproval, AcceptedSet, ApprovalDenial, ApprovalRequest, Enforcer,
+    AcceptedApproval, AcceptedSet, ApprovalDenial, ApprovalRequest, Enforcer, RuleDemand,
 };
 use countersign::client::profile::ProfileFile;
 use countersign::client::{DecisionRecord, visible};
@@ -16,7 +16,7 @@ use countersign::e2e::ArtifactHints;
 use serde_json::{Value, json};
 use tokio::time::interval;
 
-use super::ask_set::await_set;
+use super::ask_set::{SetDemand, await_set};
 use super::content::{ContentKind, ContentOptions, MAX_CONTENT_BYTES, RequestContent};
 use super::interruption::{AskInterruption, say_trouble};
 use super::rule_options::{RuleOptions, demands};
@@ -92,9 +92,12 @@ pub async fn run(args: AskArgs) -> anyhow::Result<ExitAction> {
     let rules = rules.map_err(anyhow::Error::msg)?;
     let mut enforcer = Enforcer::open(&file, &Clock::system())?;
     if let Some(terms) = enforcer.terms_of(&rules)? {
-        let wants_receipt = args.save.is_some();
-        let asking = await_set(&mut enforcer, request, terms, wants_receipt, &mut screen);
-        let result = asking.await?;
+        let demand = SetDemand {
+            terms,
+            park: RuleDemand::park_time(&rules),
+            wants_receipt: args.save.is_some(),
+        };
+        let result = await_set(&mut enforcer, request, demand, &mut screen).await?;
         result.save(args.save.as_deref(), &mut screen);
         return match result.decided {
             Ok(accepted) => {
@@ -165,6 +168,7 @@ fn not_approved(
         "reason": hints.reason,
     }))?;
     Ok(ExitAction::code(match denial {
+        ApprovalDenial::Parked { .. } => NO_DECISION,
         denial if denial.is_timeout() => NO_DECISION,
         ApprovalDenial::Unavailable(_) => UNAVAILABLE,
         _ => DENIED,

@@ -13,6 +13,14 @@ use crate::commands::output::save;
 use crate::commands::signals::signals;
 use crate::commands::terminal::{TerminalScreen, minutes};
 
+/// The rule of a set.
+pub(super) struct SetDemand {
+    pub(super) terms: RuleTerms,
+    /// How long it stays open, also without this command.
+    pub(super) park: Option<Duration>,
+    pub(super) wants_receipt: bool,
+}
+
 /// The result of a set. There is a receipt if somebody has decided.
 pub(super) struct SetResult {
     pub(super) decided: Result<AcceptedSet, AskInterruption>,
@@ -46,8 +54,7 @@ impl SetResult {
 pub(super) async fn await_set(
     enforcer: &mut Enforcer,
     request: ApprovalRequest,
-    terms: RuleTerms,
-    wants_receipt: bool,
+    demand: SetDemand,
     screen: &mut TerminalScreen,
 ) -> anyhow::Result<SetResult> {
     let stopped = signals()?;
@@ -56,7 +63,7 @@ pub(super) async fn await_set(
     let preparing = say_trouble(
         screen,
         trouble.clone(),
-        enforcer.prepare_set(request, terms),
+        enforcer.open_set(request, demand.terms, demand.park),
     );
     let prepared = tokio::select! {
         prepared = preparing => prepared,
@@ -100,7 +107,7 @@ pub(super) async fn await_set(
         }
     }
     let mut receipt = None;
-    if wants_receipt {
+    if demand.wants_receipt {
         tokio::select! {
             made = pending.receipt() => match made {
                 Ok(made) => receipt = made,

@@ -13,12 +13,11 @@ use countersign::client::enforcer::{
 };
 use countersign::client::visible;
 use countersign::clock::Clock;
-use countersign::e2e::RuleTerms;
 use serde_json::{Map, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::ask::{await_decision, waiting_file};
-use super::ask_set::await_set;
+use super::ask_set::{SetDemand, await_set};
 use super::content::repository_name;
 use super::interruption::{AskInterruption, say_trouble};
 use super::pair::{OfferArgs, pair_on};
@@ -147,7 +146,12 @@ async fn approved(
     }
     if let Some(terms) = enforcer.terms_of(&rules)? {
         request.timeout = until.saturating_duration_since(Instant::now());
-        let asked = ask_several(&mut enforcer, args, request, terms, screen).await?;
+        let demand = SetDemand {
+            terms,
+            park: RuleDemand::park_time(&rules),
+            wants_receipt: args.save.is_some(),
+        };
+        let asked = ask_several(&mut enforcer, args, request, demand, screen).await?;
         return Ok(asked.map(|()| become_command(&program, &argv)));
     }
     if !args.always_ask && is_granted(&mut enforcer, args, &subject, screen).await {
@@ -222,14 +226,14 @@ async fn ask_several(
     enforcer: &mut Enforcer,
     args: &RunArgs,
     request: ApprovalRequest,
-    terms: RuleTerms,
+    demand: SetDemand,
     screen: &mut TerminalScreen,
 ) -> anyhow::Result<Result<(), ExitAction>> {
     let json = args.options.json;
     if let Some(file) = &args.save {
         anyhow::ensure!(!file.exists(), "{} already exists", file.display());
     }
-    let result = await_set(enforcer, request, terms, args.save.is_some(), screen).await?;
+    let result = await_set(enforcer, request, demand, screen).await?;
     result.save(args.save.as_deref(), screen);
     match result.decided {
         Ok(accepted) => {

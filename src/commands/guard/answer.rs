@@ -43,6 +43,7 @@ pub async fn answer(
         Err(error) => return AskReply::denied("error", error.to_string()),
     };
     RuleDemand::add_approver(&mut call.rules, &mut call.approver);
+    let park = RuleDemand::park_time(&call.rules);
     let terms = match enforcer.terms_of(&call.rules) {
         Ok(terms) => terms,
         Err(error) => return AskReply::denied("error", error.to_string()),
@@ -79,7 +80,7 @@ pub async fn answer(
     let (enforcer, deadline) = (&mut enforcer, until + JUDGE_TIMEOUT);
     let mut reply = if let Some(terms) = terms {
         let prepared = tokio::select! {
-            prepared = enforcer.prepare_set(request, terms) => prepared,
+            prepared = enforcer.open_set(request, terms, park) => prepared,
             () = stop.cancelled() => return interrupted(),
         };
         match prepared {

@@ -239,6 +239,7 @@ pub fn cause(denial: &ApprovalDenial) -> &'static str {
         ApprovalDenial::Refused(_) => "refused",
         ApprovalDenial::Untrusted(_) => "untrusted",
         ApprovalDenial::TooFew(_) => "missing",
+        ApprovalDenial::Parked { .. } => "parked",
         ApprovalDenial::Changed(_) => "changed",
         ApprovalDenial::AlreadyUsed => "used",
         ApprovalDenial::KeyReused => "reused",

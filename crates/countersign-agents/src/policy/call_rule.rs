@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use countersign_client::enforcer::{CommentDuty, EscalationDemand, RuleDemand};
+use countersign_client::enforcer::{CommentDuty, EscalationDemand, MAX_PARK_SECONDS, RuleDemand};
 use countersign_client::shell::CommandPart;
 use countersign_client::shell::wrappers::hides_what_runs;
 use countersign_protocol::id::{ApproverId, TextId as _};
@@ -19,7 +19,7 @@ use crate::event::{ToolAction, ToolCall};
 use crate::install::shell::parse_duration;
 use crate::places::NamedPath;
 
-/// Hooks wait this long. A later step would never be asked.
+/// Hooks wait this long. Unless the rule parks, a later step would never be asked.
 const MAX_AFTER_SECONDS: u64 = 9 * 60;
 /// Of one call, so that its signed outcome stays within its limit.
 const MAX_APPROVALS: u32 = 56;
@@ -49,7 +49,7 @@ pub(super) struct RuleTable {
     separate: bool,
     #[serde(default)]
     escalate: Vec<StepTable>,
-    park: Option<toml::Value>,
+    park: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -62,11 +62,9 @@ struct StepTable {
 impl RuleTable {
     /// The matchers, and the demand.
     pub fn split(self, is_of_project: bool) -> Result<(PolicyTable, RuleDemand), String> {
-        if self.park.is_some() {
-            return Err("rule: park is not supported".to_owned());
-        }
-        if is_of_project && (!self.escalate.is_empty() || self.rejections.is_some()) {
-            let problem = "escalate and rejections are for policy.toml only";
+        let is_own = !self.escalate.is_empty() || self.rejections.is_some() || self.park.is_some();
+        if is_of_project && is_own {
+            let problem = "escalate, park and rejections are for policy.toml only";
             return Err(format!("rule: {problem}"));
         }
         let approvals = number("approvals", self.approvals)?;
@@ -74,13 +72,16 @@ impl RuleTable {
         demand.rejections = number("rejections", self.rejections)?;
         demand.separate = self.separate;
         demand.comment = self.comment.unwrap_or(CommentDuty::None);
+        demand.park_seconds = self.park.map(|text| park_seconds(&text)).transpose()?;
+        let parked = demand.park_seconds.unwrap_or_default();
+        let end = u64::from(parked).max(MAX_AFTER_SECONDS);
         for step in self.escalate {
             let after = parse_duration(&step.after).map_err(|it| format!("rule: after: {it}"))?;
             let from = people(step.from)?;
             let before = demand.escalate.last().map_or(0, |step| step.after_seconds);
             let seconds = u32::try_from(after.as_secs()).unwrap_or(u32::MAX);
-            if after.as_secs() >= MAX_AFTER_SECONDS || seconds <= before || from.is_empty() {
-                let problem = "each step needs people, and a time that is longer than the one before and shorter than the 9 minutes that hooks wait";
+            if after.as_secs() >= end || seconds <= before || from.is_empty() {
+                let problem = "each step needs people, and a time that is longer than the one before and shorter than the 9 minutes that hooks wait, or than park";
                 return Err(format!("rule: escalate: {problem}"));
             }
             demand.escalate.push(EscalationDemand {
@@ -121,6 +122,13 @@ fn number(name: &str, value: Option<u32>) -> Result<u32, String> {
         .contains(&value)
         .then_some(value)
         .ok_or_else(wrong)
+}
+
+fn park_seconds(text: &str) -> Result<u32, String> {
+    let time = parse_duration(text).map_err(|it| format!("rule: park: {it}"))?;
+    let seconds = u32::try_from(time.as_secs()).ok();
+    let seconds = seconds.filter(|seconds| *seconds <= MAX_PARK_SECONDS);
+    seconds.ok_or_else(|| "rule: park: at most 24h".to_owned())
 }
 
 fn people(ids: Vec<String>) -> Result<BTreeSet<String>, String> {
@@ -313,6 +321,9 @@ impl fmt::Display for CallRule {
         }
         if demand.separate {
             f.write_str("; not by people who work with the agent")?;
+        }
+        if let Some(seconds) = demand.park_seconds {
+            write!(f, "; open for {seconds} s, also after the call")?;
         }
         Ok(())
     }

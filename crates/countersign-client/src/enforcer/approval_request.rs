@@ -55,6 +55,11 @@ pub enum ApprovalDenial {
     Untrusted(e2e::Error),
     /// Of the people that a rule names, too few approved or can still approve. With an explanation.
     TooFew(String),
+    /// Too few have decided yet. The same call continues to wait for them.
+    Parked {
+        needed: String,
+        until: Timestamp,
+    },
     /// An approver wants the agent to stop for now.
     Paused(AgentPause),
     /// Approved, but the call would no longer do what was shown.
@@ -87,6 +92,10 @@ impl fmt::Display for ApprovalDenial {
                 write!(f, "the decision is not trusted: {cause}")
             }
             Self::Paused(pause) => write!(f, "{pause}"),
+            Self::Parked { needed, until } => write!(
+                f,
+                "not decided yet, waiting for {needed}; open until {until}: the same call, unchanged, continues to wait"
+            ),
             Self::TooFew(lacking) => f.write_str(lacking),
             Self::Changed(change) => f.write_str(change),
             Self::AlreadyUsed => f.write_str("the approval was used before"),
@@ -103,6 +112,7 @@ impl ApprovalDenial {
     /// nothing about a decision that failed a check, and no words of the gateway.
     pub fn for_model(&self) -> String {
         let why = match self {
+            Self::Parked { .. } => return format!("Nothing was executed: {self}."),
             Self::Rejected(_)
             | Self::Paused(_)
             | Self::Changed(_)

@@ -2,38 +2,44 @@
 //! their decisions by the rule. The call is allowed only once the open requests are withdrawn, the
 //! counted decisions have passed every check again, and the outcome is signed.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
-use super::approval_request::{ApprovalDenial, ApprovalRequest};
+use super::approval_request::ApprovalDenial;
+use super::parked_set::KeptSet;
 use super::role::Enforcer;
-use super::set_count::{count_parts, denial_of, refuse_shared_devices, still_needed, too_few};
+use super::set_count::{count_parts, denial_of, refuse_shared_devices, still_needed};
 use super::set_part::SetPart;
-use crate::error::{ClientError, Result};
-use crate::random::random;
+use crate::error::Result;
 use countersign_e2e::{
-    ApprovalRule, DenialCause, OutcomeEffect, OutcomeKey, OutcomeStatement, OwnRequest, RuleTerms,
-    SetId, VerifiedApproval, VerifiedDecision, VoteChoice, VoteCount, VoteState,
+    AskGap, DenialCause, OutcomeEffect, OutcomeKey, OutcomeStatement, RuleTerms, SetId,
+    VerifiedApproval, VerifiedDecision, VoteChoice, VoteState,
 };
-use countersign_protocol::id::{ApproverId, RequestId, TextId as _};
+use countersign_protocol::id::{ApproverId, RequestId};
 
 const MAX_SUBMISSIONS: usize = 8;
+/// Of asking everybody else at the end of a call, which must be answered soon.
+const PARK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A set of requests that is ready to be sent, or was.
 pub struct PendingSet<'e> {
     pub(super) enforcer: &'e mut Enforcer,
-    set: SetId,
-    terms: RuleTerms,
-    outcome_key: OutcomeKey,
+    pub(super) set: SetId,
+    pub(super) terms: RuleTerms,
+    pub(super) outcome_key: OutcomeKey,
     pub(super) parts: Vec<SetPart>,
     /// The signed outcome, once there is one.
     pub(super) outcome: Option<String>,
-    until: Instant,
+    /// The end of this call's waiting.
+    pub(super) wait_until: Instant,
+    /// The end of the requests.
+    pub(super) until: Instant,
+    /// Its file, if it goes on when the call has ended.
+    pub(super) kept: Option<KeptSet>,
 }
 
 /// Approvals by as many people as the rule demands. All have passed every check.
@@ -42,109 +48,6 @@ pub struct AcceptedSet {
     pub approvals: Vec<VerifiedApproval>,
     /// The one that all of them made.
     pub choice: VoteChoice,
-}
-
-impl Enforcer {
-    /// Prepares a request for each person that the rule names. Denies at once if too few of them
-    /// can be asked.
-    pub async fn prepare_set(
-        &mut self,
-        mut request: ApprovalRequest,
-        terms: RuleTerms,
-    ) -> Result<PendingSet<'_>, ApprovalDenial> {
-        if request.approver.is_some() {
-            let problem = "a rule says who is asked, so no approver can be named beside it";
-            return Err(ClientError::Choice(problem).into());
-        }
-        let begun = Instant::now();
-        let until = begun + request.timeout;
-        let submit_until = until.min(begun + request.submit_timeout);
-        self.reload()?;
-        let people = terms.people().into_iter();
-        let people = people.filter(|id| !terms.not_by.contains(id));
-        let people = people.filter(|id| self.approver(id.as_str()).is_some());
-        let people: Vec<_> = people.map(ToString::to_string).collect();
-        check_people(&terms, people.iter().map(String::as_str))?;
-        let devices = self.devices_of(&people, true, submit_until).await?;
-        let devices: Vec<_> = (devices.into_iter())
-            .filter(|trust| !trust.in_force().is_empty())
-            .collect();
-        check_people(&terms, devices.iter().map(|it| it.approver().as_str()))?;
-        if let Some(pause) = self.pause_of(&request, submit_until).await {
-            return Err(ApprovalDenial::Paused(pause));
-        }
-        let (set, outcome_key) = (
-            SetId::generate(&mut random)?,
-            OutcomeKey::generate(&mut random)?,
-        );
-        let rule = ApprovalRule {
-            enforcer: self.id.clone(),
-            set,
-            seat: devices.first().map(|trust| trust.approver().clone()),
-            terms: terms.clone(),
-        };
-        rule.name_in(&mut request.members);
-        let first = self.artifact(request, &devices, &outcome_key, until)?;
-        let mut parts = Vec::new();
-        for trust in devices {
-            let seat = trust.approver().clone();
-            let artifact = if parts.is_empty() {
-                first.clone()
-            } else {
-                let id = RequestId::parse(&self.access.clock.operation_id().to_string());
-                let id = id.ok_or_else(|| ClientError::answer("the id of a request"))?;
-                first.for_part(&id, Some(&seat))?
-            };
-            let devices = vec![trust];
-            let after = Duration::from_secs(u64::from(terms.seconds_until_asked(&seat)));
-            let is_later = !after.is_zero();
-            parts.push(SetPart {
-                ask_at: begun + after,
-                enforcer: self.another(),
-                own: OwnRequest::of(&artifact, self.id.clone()),
-                submission: self.sealed(&artifact, &devices)?,
-                outcome_key: outcome_key.clone(),
-                decision: None,
-                loss: None,
-                is_sent: false,
-                is_submitted: false,
-                is_named: false,
-                seat,
-                artifact,
-                devices,
-                submit_until: if is_later { until } else { submit_until },
-                until,
-            });
-        }
-        Ok(PendingSet {
-            enforcer: self,
-            set,
-            terms,
-            outcome_key,
-            parts,
-            outcome: None,
-            until,
-        })
-    }
-}
-
-/// Denies if these people are too few, whatever they decide.
-fn check_people<'p>(
-    terms: &RuleTerms,
-    people: impl Iterator<Item = &'p str>,
-) -> Result<(), ApprovalDenial> {
-    let asked: BTreeSet<_> = people.collect();
-    let mut count = VoteCount::new(terms.clone());
-    for person in terms.people() {
-        if !asked.contains(person.as_str()) {
-            count.drop_out(person);
-        }
-    }
-    match count.state() {
-        VoteState::Open(_) => Ok(()),
-        VoteState::Impossible(gaps) => Err(too_few(&gaps, terms, &[])),
-        VoteState::Satisfied(_) | VoteState::Rejected(_) => Err(too_few(&[], terms, &[])),
-    }
 }
 
 impl PendingSet<'_> {
@@ -159,8 +62,9 @@ impl PendingSet<'_> {
     }
 
     /// The end of the waiting.
+    #[expect(clippy::misnamed_getters, reason = "the requests may end later")]
     pub fn until(&self) -> Instant {
-        self.until
+        self.wait_until
     }
 
     /// Sends the requests, and waits until the rule is satisfied or cannot be any more.
@@ -178,11 +82,16 @@ impl PendingSet<'_> {
         let first = Box::pin(self.collect(report)).await;
         let last = match first {
             VoteState::Satisfied(_) => Box::pin(self.settle()).await,
+            VoteState::Open(gaps) if self.kept.is_some() && Instant::now() < self.until => {
+                return Err(Box::pin(self.park(&gaps)).await);
+            }
             state => Ok(state),
         };
         let (denial, cause) = match last {
             Ok(VoteState::Satisfied(choice)) => match still_holds().await {
-                Ok(()) => match self.sign(OutcomeEffect::Allowed) {
+                Ok(()) => match self.take_and_sign() {
+                    // The other call has told the approvers.
+                    Err(ApprovalDenial::AlreadyUsed) => return Err(ApprovalDenial::AlreadyUsed),
                     Ok(()) => {
                         self.send_outcome().await;
                         self.still_counts()?;
@@ -204,11 +113,18 @@ impl PendingSet<'_> {
         let mut count = count_parts(&self.terms, &self.parts);
         let mut decided = Vec::new();
         let permits = Semaphore::new(MAX_SUBMISSIONS);
-        let asking = self.parts.iter_mut().map(|part| part.ask(&permits));
+        let parts = self.parts.iter_mut().filter(|part| part.loss.is_none());
+        let asking = parts.map(|part| part.ask(&permits));
         let mut asking: FuturesUnordered<_> = asking.collect();
+        // A set that does not go on ends with its requests.
+        let end = self.kept.as_ref().map(|_| self.wait_until);
         while let VoteState::Open(gaps) = count.state() {
             report(still_needed(&gaps, &decided));
-            match asking.next().await {
+            let next = match end {
+                Some(end) => timeout_at(end, asking.next()).await.ok().flatten(),
+                None => asking.next().await,
+            };
+            match next {
                 Some((_, Some(vote))) => {
                     decided.push(vote.clone());
                     count.count(vote);
@@ -232,6 +148,43 @@ impl PendingSet<'_> {
         judged.into_iter().collect::<Result<(), _>>()?;
         refuse_shared_devices(&mut self.parts);
         Ok(count_parts(&self.terms, &self.parts).state())
+    }
+
+    /// Leaves the set to the next call. Nobody is here later to ask those whose time has not come.
+    async fn park(&mut self, gaps: &[AskGap]) -> ApprovalDenial {
+        if let Some(kept) = &mut self.kept {
+            kept.stored.is_everyone_asked = true;
+            if let Err(error) = kept.write() {
+                self.give_up("it cannot be kept", DenialCause::Interrupted)
+                    .await;
+                return error.into();
+            }
+        }
+        let deadline = Instant::now() + PARK_TIMEOUT;
+        let asking = self.parts.iter_mut().map(|part| part.ask_early(deadline));
+        join_all(asking).await;
+        let Some(kept) = &self.kept else {
+            return ApprovalDenial::TimedOut;
+        };
+        ApprovalDenial::Parked {
+            needed: still_needed(gaps, &[]),
+            until: kept.stored.artifact.expires_at(),
+        }
+    }
+
+    /// Takes the set out of its file, for good. An error says that another call has done so.
+    fn take(&mut self) -> Result<(), ApprovalDenial> {
+        let Some(kept) = self.kept.take() else {
+            return Ok(());
+        };
+        let is_first = self.enforcer.take_once(kept.stored.id())?;
+        kept.place.remove()?;
+        is_first.then_some(()).ok_or(ApprovalDenial::AlreadyUsed)
+    }
+
+    fn take_and_sign(&mut self) -> Result<(), ApprovalDenial> {
+        self.take()?;
+        self.sign(OutcomeEffect::Allowed)
     }
 
     /// Whether the approvals still count, after time was spent on something else.
@@ -305,7 +258,8 @@ impl PendingSet<'_> {
         join_all(closing).await.into_iter().collect()
     }
 
-    async fn give_up(&mut self, reason: &str, mut cause: DenialCause) {
+    pub(super) async fn give_up(&mut self, reason: &str, mut cause: DenialCause) {
+        let _other = self.take();
         let _unknown = self.close(reason).await;
         // The last approvals came too late to be waited for.
         let state = count_parts(&self.terms, &self.parts).state();

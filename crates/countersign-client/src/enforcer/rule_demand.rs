@@ -1,6 +1,7 @@
 //! The demand of a policy's rule, and the terms that follow from it for this enforcer.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +9,8 @@ use super::role::Enforcer;
 use crate::error::{ClientError, Result};
 use countersign_e2e::{CommentDuty, EscalationStep, RuleAsk, RuleTerms};
 use countersign_protocol::id::{ApproverId, TextId as _};
+
+pub const MAX_PARK_SECONDS: u32 = 24 * 60 * 60;
 
 /// The demand of one rule. Further rules only add to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,6 +29,9 @@ pub struct RuleDemand {
     #[serde(default)]
     pub not_by: BTreeSet<String>,
     pub escalate: Vec<EscalationDemand>,
+    /// Its requests stay open for this time, also when the call has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub park_seconds: Option<u32>,
 }
 
 /// People who are asked later, if the call is still open then.
@@ -47,7 +53,15 @@ impl RuleDemand {
             separate: false,
             not_by: BTreeSet::new(),
             escalate: Vec::new(),
+            park_seconds: None,
         }
+    }
+
+    /// The shortest time for which any of the rules has the requests stay open.
+    pub fn park_time(demands: &[Self]) -> Option<Duration> {
+        let seconds = demands.iter().filter_map(|demand| demand.park_seconds);
+        let seconds = seconds.min()?.min(MAX_PARK_SECONDS);
+        Some(Duration::from_secs(u64::from(seconds)))
     }
 
     /// Beside rules, "only this approver" is one more rule.

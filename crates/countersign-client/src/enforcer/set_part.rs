@@ -23,6 +23,10 @@ const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Of everything after the last approval that is needed: withdrawals, late decisions, device lists.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they do not depend on each other"
+)]
 pub(super) struct SetPart {
     pub(super) seat: ApproverId,
     /// For this part alone: the parts wait at the same time.
@@ -31,7 +35,10 @@ pub(super) struct SetPart {
     pub(super) own: OwnRequest,
     pub(super) outcome_key: OutcomeKey,
     pub(super) devices: Vec<DeviceTrust>,
-    pub(super) submission: RequestSubmission,
+    /// None if the request is only to be taken back.
+    pub(super) submission: Option<RequestSubmission>,
+    /// Whether a call of before may have sent the request.
+    pub(super) is_resumed: bool,
     /// Later than at once for somebody who is asked only by an escalation.
     pub(super) ask_at: Instant,
     pub(super) submit_until: Instant,
@@ -61,7 +68,7 @@ impl SetPart {
             outcome_key: self.outcome_key.clone(),
             asked: vec![self.seat.to_string()],
             devices: self.devices.clone(),
-            submission: Some(self.submission.clone()),
+            submission: self.submission.clone(),
             submit_until: self.submit_until,
             until: self.until,
             enforcer: &mut self.enforcer,
@@ -72,19 +79,39 @@ impl SetPart {
     /// part's loss.
     pub(super) async fn ask(&mut self, permits: &Semaphore) -> (ApproverId, Option<ApproverVote>) {
         sleep_until(self.ask_at.min(self.until)).await;
-        let permit = permits.acquire().await;
-        let until = self.until;
-        self.loss = if until <= Instant::now() {
-            Some(ApprovalDenial::TimedOut)
-        } else {
-            let submitted = self.submit().await;
-            drop(permit);
-            match submitted {
-                Ok(()) => self.take_decision(until).await.err(),
-                Err(error) => Some(error.into()),
+        let taken = if self.is_resumed {
+            match self.take_decision(self.until).await {
+                // The call of before was killed too soon.
+                Err(ApprovalDenial::Refused(error)) if error.is_refusal(404) => {
+                    self.ask_first(permits).await
+                }
+                taken => taken,
             }
+        } else {
+            self.ask_first(permits).await
         };
+        self.loss = taken.err();
         (self.seat.clone(), self.verified().map(ApproverVote::from))
+    }
+
+    async fn ask_first(&mut self, permits: &Semaphore) -> Result<(), ApprovalDenial> {
+        let permit = permits.acquire().await;
+        if self.until <= Instant::now() {
+            return Err(ApprovalDenial::TimedOut);
+        }
+        self.submit().await?;
+        drop(permit);
+        self.take_decision(self.until).await
+    }
+
+    /// Sends a request that was not sent yet, before its time. A failure is ignored: the next call
+    /// sends it again.
+    pub(super) async fn ask_early(&mut self, deadline: Instant) {
+        let is_sent = self.is_submitted || (self.is_resumed && self.ask_at <= Instant::now());
+        if !is_sent && self.decision.is_none() && self.loss.is_none() {
+            self.submit_until = deadline;
+            let _unsent = self.submit().await;
+        }
     }
 
     async fn submit(&mut self) -> Result<()> {

@@ -26,6 +26,11 @@ impl Enforcer {
         }
         Ok(is_first)
     }
+
+    pub(super) fn is_taken(&self, request: &RequestId) -> bool {
+        let used = self.file.beside(USED);
+        used.path().join(request.as_str()).exists()
+    }
 }
 
 /// Keeps a text unless its place is taken.

@@ -29,9 +29,10 @@ const BESIDE_ENFORCER: [&str; 7] = [
     LEARNED,
 ];
 
-/// Folders beside it: approvals that were used, and requests by their keys.
+/// Folders beside it: approvals that were used, requests by their keys, and parked sets.
 pub(crate) const USED: &str = "used";
 pub(crate) const REQUESTS: &str = "requests";
+pub(crate) const SETS: &str = "sets";
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -152,7 +153,7 @@ impl ProfileFile {
             for extension in BESIDE_ENFORCER {
                 self.beside(extension).remove().map_err(io)?;
             }
-            for folder in [USED, REQUESTS] {
+            for folder in [USED, REQUESTS, SETS] {
                 match fs::remove_dir_all(self.beside(folder).path()) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(io(error)),
                     _ => {}

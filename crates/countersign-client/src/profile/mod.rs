@@ -16,7 +16,7 @@ mod secret;
 pub use self::approver::{ApproverProfile, EnforcerRecord, UnpairedRecord};
 pub use self::enforcer::{ApproverRecord, EnforcerProfile};
 pub use self::file::{Profile, ProfileFile};
-pub(crate) use self::file::{REQUESTS, USED};
+pub(crate) use self::file::{REQUESTS, SETS, USED};
 pub use self::gateway::GatewayProfile;
 pub(crate) use self::learned::ENFORCER;
 pub use self::sealed::{SealedKeys, read_passphrase};

@@ -1,0 +1,381 @@
+//! Preparing a set: a request for each person that the rule names. Or going on with one that a call
+//! of before has left, if that is about the same and asks the same people in the same way.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::approval_request::{ApprovalDenial, ApprovalRequest};
+use super::approval_set::PendingSet;
+use super::parked_set::{KeptSet, SetFolder, StoredPart, StoredSet};
+use super::pending_request::RequestSubmission;
+use super::role::Enforcer;
+use super::set_count::too_few;
+use super::set_part::SetPart;
+use crate::error::{ClientError, Result};
+use crate::gateway::{GatewayCall, path};
+use crate::random::random;
+use countersign_e2e::{
+    ApprovalRule, DenialCause, DeviceTrust, OutcomeKey, OwnRequest, PlainArtifact, RuleTerms,
+    SetId, VoteCount, VoteState,
+};
+use countersign_protocol::canonical::Sha256Hex;
+use countersign_protocol::id::{ApproverId, RequestId, TextId as _};
+
+/// The subject of a set that goes on without its call.
+struct ParkedSubject {
+    digest: String,
+    lifetime: Duration,
+}
+
+impl Enforcer {
+    /// Prepares a request for each person that the rule names. Denies at once if too few of them
+    /// can be asked.
+    pub async fn prepare_set(
+        &mut self,
+        request: ApprovalRequest,
+        terms: RuleTerms,
+    ) -> Result<PendingSet<'_>, ApprovalDenial> {
+        self.new_set(request, terms, None).await
+    }
+
+    /// Like `prepare_set`, with requests that stay open for the time of `park`, also when the call has
+    /// ended. Goes on with those of before about the same.
+    #[expect(clippy::single_match_else, reason = "both arms prepare a set")]
+    pub async fn open_set(
+        &mut self,
+        request: ApprovalRequest,
+        terms: RuleTerms,
+        park: Option<Duration>,
+    ) -> Result<PendingSet<'_>, ApprovalDenial> {
+        let subject = subject(&request);
+        let deadline = Instant::now() + request.submit_timeout.min(request.timeout);
+        match self.parked_set(&subject, &terms, park, deadline).await? {
+            Some(kept) => self.resume_set(request, terms, kept).await,
+            None => {
+                let park = park.map(|park| ParkedSubject {
+                    digest: subject,
+                    lifetime: park.max(request.timeout),
+                });
+                self.new_set(request, terms, park).await
+            }
+        }
+    }
+
+    async fn new_set(
+        &mut self,
+        mut request: ApprovalRequest,
+        terms: RuleTerms,
+        park: Option<ParkedSubject>,
+    ) -> Result<PendingSet<'_>, ApprovalDenial> {
+        let begun = Instant::now();
+        let wait_until = begun + request.timeout;
+        let park = park.filter(|_| self.set_folder().has_room());
+        let until = (park.as_ref()).map_or(wait_until, |park| begun + park.lifetime);
+        let submit_until = wait_until.min(begun + request.submit_timeout);
+        let devices = self.set_devices(&request, &terms, submit_until).await?;
+        let (set, outcome_key) = (
+            SetId::generate(&mut random)?,
+            OutcomeKey::generate(&mut random)?,
+        );
+        let rule = ApprovalRule {
+            enforcer: self.id.clone(),
+            set,
+            seat: devices.first().map(|trust| trust.approver().clone()),
+            terms: terms.clone(),
+        };
+        rule.name_in(&mut request.members);
+        let created_at = self.access.now();
+        let first = self.artifact(request, &devices, &outcome_key, until)?;
+        let mut parts = Vec::new();
+        for trust in devices {
+            let seat = trust.approver().clone();
+            let artifact = if parts.is_empty() {
+                first.clone()
+            } else {
+                let id = RequestId::parse(&self.access.clock.operation_id().to_string());
+                let id = id.ok_or_else(|| ClientError::answer("the id of a request"))?;
+                first.for_part(&id, Some(&seat))?
+            };
+            let after = Duration::from_secs(u64::from(terms.seconds_until_asked(&seat)));
+            let is_later = !after.is_zero();
+            let mut part = self.part(seat, artifact, &outcome_key, until);
+            part.ask_at = begun + after;
+            part.submit_until = if is_later { until } else { submit_until };
+            part.submission = Some(self.sealed(&part.artifact, std::slice::from_ref(&trust))?);
+            part.devices = vec![trust];
+            parts.push(part);
+        }
+        let kept = park.map(|park| {
+            let seats = parts.iter().map(|part: &SetPart| StoredPart {
+                seat: part.seat.clone(),
+                request_id: part.own.request_id.clone(),
+            });
+            self.keep_set(StoredSet {
+                artifact: first,
+                outcome_key: outcome_key.clone(),
+                subject: park.digest,
+                created_at,
+                parts: seats.collect(),
+                is_everyone_asked: false,
+            })
+        });
+        Ok(PendingSet {
+            kept: kept.transpose()?,
+            enforcer: self,
+            set,
+            terms,
+            outcome_key,
+            parts,
+            outcome: None,
+            wait_until,
+            until,
+        })
+    }
+
+    fn part(
+        &self,
+        seat: ApproverId,
+        artifact: PlainArtifact,
+        outcome_key: &OutcomeKey,
+        until: Instant,
+    ) -> SetPart {
+        SetPart {
+            seat,
+            enforcer: self.another(),
+            own: OwnRequest::of(&artifact, self.id.clone()),
+            artifact,
+            outcome_key: outcome_key.clone(),
+            devices: Vec::new(),
+            submission: None,
+            is_resumed: false,
+            ask_at: Instant::now(),
+            submit_until: until,
+            until,
+            decision: None,
+            loss: None,
+            is_sent: false,
+            is_submitted: false,
+            is_named: false,
+        }
+    }
+
+    /// The devices of the people who can be asked now.
+    async fn set_devices(
+        &mut self,
+        request: &ApprovalRequest,
+        terms: &RuleTerms,
+        deadline: Instant,
+    ) -> Result<Vec<DeviceTrust>, ApprovalDenial> {
+        if request.approver.is_some() {
+            let problem = "a rule says who is asked, so no approver can be named beside it";
+            return Err(ClientError::Choice(problem).into());
+        }
+        self.reload()?;
+        let people = terms.people().into_iter();
+        let people = people.filter(|id| !terms.not_by.contains(id));
+        let people = people.filter(|id| self.approver(id.as_str()).is_some());
+        let people: Vec<_> = people.map(ToString::to_string).collect();
+        check_people(terms, people.iter().map(String::as_str))?;
+        let devices = self.devices_of(&people, true, deadline).await?;
+        let devices: Vec<_> = (devices.into_iter())
+            .filter(|trust| !trust.in_force().is_empty())
+            .collect();
+        check_people(terms, devices.iter().map(|it| it.approver().as_str()))?;
+        match self.pause_of(request, deadline).await {
+            Some(pause) => Err(ApprovalDenial::Paused(pause)),
+            None => Ok(devices),
+        }
+    }
+
+    pub(super) fn set_folder(&self) -> SetFolder {
+        SetFolder::beside(&self.file, &self.keys, &self.id, &self.tenant)
+    }
+
+    /// Before anyone is asked: a call that is killed can be repeated.
+    fn keep_set(&self, stored: StoredSet) -> Result<KeptSet, ApprovalDenial> {
+        let folder = self.set_folder();
+        let place = folder.lock(stored.id());
+        let place = place.ok_or(ClientError::Choice("the requests cannot be kept"))?;
+        let kept = KeptSet {
+            folder,
+            place,
+            stored,
+        };
+        kept.write()?;
+        Ok(kept)
+    }
+
+    /// Whether nothing can come of it any more.
+    pub(super) fn is_over(&self, stored: &StoredSet) -> bool {
+        stored.artifact.expires_at() <= self.access.now() || self.is_taken(stored.id())
+    }
+
+    /// A set about the same that no call waits for. One with other terms is withdrawn.
+    async fn parked_set(
+        &mut self,
+        subject: &str,
+        terms: &RuleTerms,
+        park: Option<Duration>,
+        deadline: Instant,
+    ) -> Result<Option<KeptSet>, ApprovalDenial> {
+        let folder = self.set_folder();
+        for id in folder.ids() {
+            let Some(stored) = folder.read(&id) else {
+                continue;
+            };
+            if stored.subject != subject && !self.is_over(&stored) {
+                continue;
+            }
+            let Some(place) = folder.lock_soon(&id).await else {
+                continue;
+            };
+            let stored = folder.read(&id).filter(|stored| !self.is_over(stored));
+            let Some(stored) = stored else {
+                place.remove()?;
+                continue;
+            };
+            let kept = KeptSet {
+                folder: self.set_folder(),
+                place,
+                stored,
+            };
+            let stored = &kept.stored;
+            let age = stored.age(self.access.now());
+            let is_open = park.is_some_and(|park| !age.is_negative() && age < park);
+            if !is_open || stored.rule().is_none_or(|rule| rule.terms != *terms) {
+                self.withdraw_kept(kept, "it is asked again").await?;
+                continue;
+            }
+            if self.has_outcome(stored, deadline).await? {
+                self.take_once(stored.id())?;
+                kept.place.remove()?;
+                continue;
+            }
+            return Ok(Some(kept));
+        }
+        Ok(None)
+    }
+
+    /// Whether a call has been allowed or denied by this set before, as far as the gateway says.
+    async fn has_outcome(&self, stored: &StoredSet, deadline: Instant) -> Result<bool> {
+        let client = &self.access.client;
+        let asking = stored.parts.iter().map(|part| async move {
+            let call = path(&["v1", "exchanges", part.request_id.as_str(), "outcome"]);
+            let call = GatewayCall::get(call);
+            let answer = client.expect(&call, &[200, 404], deadline).await?;
+            Ok::<_, ClientError>(answer.status == 200)
+        });
+        Ok(try_join_all(asking).await?.contains(&true))
+    }
+
+    async fn resume_set(
+        &mut self,
+        request: ApprovalRequest,
+        terms: RuleTerms,
+        kept: KeptSet,
+    ) -> Result<PendingSet<'_>, ApprovalDenial> {
+        let begun = Instant::now();
+        let wait_until = begun + request.timeout;
+        let submit_until = wait_until.min(begun + request.submit_timeout);
+        let devices = self.set_devices(&request, &terms, submit_until).await?;
+        let is_everyone_asked = kept.stored.is_everyone_asked;
+        let age = Duration::try_from(kept.stored.age(self.access.now())).unwrap_or_default();
+        let mut pending = self.stored_set(kept)?;
+        pending.wait_until = wait_until;
+        for part in &mut pending.parts {
+            // Without devices nobody can decide it any more.
+            let Some(trust) = devices.iter().find(|it| *it.approver() == part.seat) else {
+                let approver = part.seat.to_string();
+                part.loss = Some(ClientError::Unpaired { approver }.into());
+                continue;
+            };
+            let after = Duration::from_secs(u64::from(terms.seconds_until_asked(&part.seat)));
+            if !is_everyone_asked {
+                part.ask_at = begun + after.saturating_sub(age);
+            }
+            part.devices = vec![trust.clone()];
+            let sealed = part.enforcer.sealed(&part.artifact, &part.devices)?;
+            part.submission = Some(RequestSubmission {
+                // Whether the devices of now can open it is not known.
+                recipients: BTreeSet::new(),
+                ..sealed
+            });
+        }
+        Ok(pending)
+    }
+
+    /// A set as its file has it, with nobody's devices.
+    fn stored_set(&mut self, kept: KeptSet) -> Result<PendingSet<'_>, ApprovalDenial> {
+        let stored = &kept.stored;
+        let rule = stored.rule().ok_or(ApprovalDenial::AlreadyUsed)?.clone();
+        let left = stored.artifact.expires_at().inner() - self.access.now().inner();
+        let until = Instant::now() + Duration::try_from(left).unwrap_or_default();
+        let parts = stored.parts.iter().map(|part| {
+            let (seat, id) = (&part.seat, &part.request_id);
+            let artifact = stored.artifact.for_part(id, Some(seat))?;
+            Ok::<_, ApprovalDenial>(SetPart {
+                is_resumed: true,
+                is_sent: true,
+                ..self.part(seat.clone(), artifact, &stored.outcome_key, until)
+            })
+        });
+        Ok(PendingSet {
+            parts: parts.collect::<Result<_, _>>()?,
+            set: rule.set,
+            terms: rule.terms,
+            outcome_key: stored.outcome_key.clone(),
+            outcome: None,
+            wait_until: until,
+            until,
+            kept: Some(kept),
+            enforcer: self,
+        })
+    }
+
+    /// Takes back the requests of a set that no call waits for, and tells those who have decided.
+    pub(super) async fn withdraw_kept(
+        &mut self,
+        kept: KeptSet,
+        reason: &str,
+    ) -> Result<(), ApprovalDenial> {
+        let mut pending = self.stored_set(kept)?;
+        Box::pin(pending.give_up(reason, DenialCause::Interrupted)).await;
+        Ok(())
+    }
+}
+
+/// The same for the same request. The next call may come in another session.
+fn subject(request: &ApprovalRequest) -> String {
+    let mut members = request.members.clone();
+    members.remove("sessionId");
+    let subject = json!([
+        &request.artifact_type,
+        &request.repository,
+        &request.payload,
+        members
+    ]);
+    Sha256Hex::of(subject.to_string().as_bytes()).to_string()
+}
+
+/// Denies if these people are too few, whatever they decide.
+fn check_people<'p>(
+    terms: &RuleTerms,
+    people: impl Iterator<Item = &'p str>,
+) -> Result<(), ApprovalDenial> {
+    let asked: BTreeSet<_> = people.collect();
+    let mut count = VoteCount::new(terms.clone());
+    for person in terms.people() {
+        if !asked.contains(person.as_str()) {
+            count.drop_out(person);
+        }
+    }
+    match count.state() {
+        VoteState::Open(_) => Ok(()),
+        VoteState::Impossible(gaps) => Err(too_few(&gaps, terms, &[])),
+        VoteState::Satisfied(_) | VoteState::Rejected(_) => Err(too_few(&[], terms, &[])),
+    }
+}
