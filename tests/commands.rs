@@ -15,6 +15,7 @@ mod newcomer;
 mod operators;
 mod page;
 mod policy;
+mod receipts;
 mod rules;
 mod sets;
 mod sets_receipts;

@@ -14,7 +14,7 @@ use super::sets::{decided, path, scene};
 use crate::client::people::{ClientScene, choice};
 use crate::commands::approver::Ran;
 
-fn policy(world: &ClientScene, text: &str) {
+pub fn policy(world: &ClientScene, text: &str) {
     let file = world.directory.path().join("countersign/policy.toml");
     std::fs::write(&file, text).unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).unwrap();

@@ -182,7 +182,7 @@ impl PendingSet<'_> {
         };
         let (denial, cause) = match last {
             Ok(VoteState::Satisfied(choice)) => match still_holds().await {
-                Ok(()) => match self.sign(OutcomeEffect::Allowed) {
+                Ok(()) => match self.conclude(OutcomeEffect::Allowed).await {
                     Ok(()) => {
                         self.send_outcome().await;
                         self.still_counts()?;
@@ -256,9 +256,21 @@ impl PendingSet<'_> {
         }
     }
 
-    /// Signs the outcome about the decided parts. Of an allowed call, a decision that failed a check
-    /// is not among them. Without any decision there is nothing to sign.
-    fn sign(&mut self, effect: OutcomeEffect) -> Result<(), ApprovalDenial> {
+    /// Signs the outcome and keeps the receipt. Before that, there is no outcome that could be sent.
+    async fn conclude(&mut self, effect: OutcomeEffect) -> Result<(), ApprovalDenial> {
+        if let Some(outcome) = self.signed_outcome(effect)? {
+            self.keep_receipt(&outcome, effect).await?;
+            self.outcome = Some(outcome);
+        }
+        Ok(())
+    }
+
+    /// The outcome about the decided parts. Of an allowed call, a decision that failed a check is not
+    /// among them. Without any decision there is nothing to sign.
+    fn signed_outcome(
+        &mut self,
+        effect: OutcomeEffect,
+    ) -> Result<Option<String>, ApprovalDenial> {
         let (mut subjects, mut decisions) = (Vec::new(), Vec::new());
         for part in &mut self.parts {
             let counts = effect != OutcomeEffect::Allowed || part.verified().is_some();
@@ -271,7 +283,7 @@ impl PendingSet<'_> {
             }
         }
         let Some((own, further)) = subjects.split_first() else {
-            return Ok(());
+            return Ok(None);
         };
         let statement = OutcomeStatement {
             request_id: own.request_id.clone(),
@@ -282,8 +294,8 @@ impl PendingSet<'_> {
             decisions,
             at: self.enforcer.access.now(),
         };
-        self.outcome = Some(self.outcome_key.sign_set(&statement, self.set, further)?);
-        Ok(())
+        let signed = self.outcome_key.sign_set(&statement, self.set, further)?;
+        Ok(Some(signed))
     }
 
     /// Sends the outcome with the acknowledgements of the decided parts. The answer to the agent
@@ -315,7 +327,7 @@ impl PendingSet<'_> {
         // An outcome that was signed before may have been sent; there is no second one. Without any,
         // they learn only that the decisions arrived.
         if self.outcome.is_none() {
-            let _unsigned = self.sign(OutcomeEffect::Denied(cause));
+            let _unsigned = self.conclude(OutcomeEffect::Denied(cause)).await;
         }
         self.send_outcome().await;
     }

@@ -13,7 +13,7 @@ use super::withdrawal::{take_back, take_back_unsent};
 use crate::error::{ClientError, Result};
 use crate::wire;
 use countersign_e2e::{
-    self as e2e, ApproverVote, DeviceBundle, DeviceId, DeviceTrust, OutcomeKey, OutcomeSubject,
+    self as e2e, ApproverVote, DeviceId, DeviceTrust, OutcomeKey, OutcomeSubject,
     OwnRequest, PlainArtifact, VerifiedDecision, accept,
 };
 use countersign_protocol::id::ApproverId;
@@ -187,12 +187,6 @@ impl SetPart {
             let message = decision.message.clone();
             self.pending().send_outcome(&message, outcome).await;
         }
-    }
-
-    pub(super) fn bundle(&self, device: DeviceId) -> Option<&DeviceBundle> {
-        let mut devices = self.devices.iter();
-        let device = devices.find_map(|trust| trust.device(device).ok())?;
-        Some(device.bundle())
     }
 }
 
