@@ -1,6 +1,7 @@
-//! Asking several people about one call. Each has an exchange of their own; this enforcer counts
-//! their decisions by the rule. The call is allowed only once the open requests are withdrawn, the
-//! counted decisions have passed every check again, and the outcome is signed.
+//! Asking several people about one call. Each has an exchange of their own, unless the first
+//! decision settles it; this enforcer counts their decisions by the rule. The call is allowed only
+//! once the open requests are withdrawn, the counted decisions have passed every check again, and
+//! the outcome is signed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,13 +13,16 @@ use tokio::time::Instant;
 
 use super::approval_request::{ApprovalDenial, ApprovalRequest};
 use super::role::Enforcer;
-use super::set_count::{count_parts, denial_of, refuse_shared_devices, still_needed, too_few};
+use super::set_count::{
+    count_part, count_parts, denial_of, refuse_shared_devices, still_needed, too_few,
+};
 use super::set_part::SetPart;
 use crate::error::{ClientError, Result};
 use crate::random::random;
 use countersign_e2e::{
-    ApprovalRule, DenialCause, OutcomeEffect, OutcomeKey, OutcomeStatement, OwnRequest, RuleTerms,
-    SetId, VerifiedApproval, VerifiedDecision, VoteChoice, VoteCount, VoteState,
+    ApprovalRule, DenialCause, OutcomeEffect, OutcomeKey, OutcomeStatement, OwnRequest,
+    PlainArtifact, RuleTerms, SetId, VerifiedApproval, VerifiedDecision, VoteChoice, VoteCount,
+    VoteState,
 };
 use countersign_protocol::id::{ApproverId, RequestId, TextId as _};
 
@@ -49,7 +53,7 @@ impl Enforcer {
     /// can be asked.
     pub async fn prepare_set(
         &mut self,
-        mut request: ApprovalRequest,
+        request: ApprovalRequest,
         terms: RuleTerms,
     ) -> Result<PendingSet<'_>, ApprovalDenial> {
         if request.approver.is_some() {
@@ -77,32 +81,45 @@ impl Enforcer {
             SetId::generate(&mut random)?,
             OutcomeKey::generate(&mut random)?,
         );
-        let rule = ApprovalRule {
-            enforcer: self.id.clone(),
-            set,
-            seat: devices.first().map(|trust| trust.approver().clone()),
-            terms: terms.clone(),
+        let is_joint = devices.len() > 1
+            && terms.takes_first_decision()
+            && self.gateway_names_several(submit_until).await;
+        let seats: Vec<_> = if is_joint {
+            vec![devices.clone()]
+        } else {
+            devices.iter().map(|trust| vec![trust.clone()]).collect()
         };
-        rule.name_in(&mut request.members);
-        let first = self.artifact(request, &devices, &outcome_key, until)?;
+        let mut first: Option<PlainArtifact> = None;
         let mut parts = Vec::new();
-        for trust in devices {
-            let seat = trust.approver().clone();
-            let artifact = if parts.is_empty() {
-                first.clone()
-            } else {
+        for trusts in seats {
+            let people: Vec<_> = trusts.iter().map(|it| it.approver().clone()).collect();
+            let seat = people.first().filter(|_| !is_joint).cloned();
+            let artifact = if let Some(first) = &first {
                 let id = RequestId::parse(&self.access.clock.operation_id().to_string());
                 let id = id.ok_or_else(|| ClientError::answer("the id of a request"))?;
-                first.for_part(&id, Some(&seat))?
+                first.for_part(&id, seat.as_ref())?
+            } else {
+                let rule = ApprovalRule {
+                    enforcer: self.id.clone(),
+                    set,
+                    seat: seat.clone(),
+                    terms: terms.clone(),
+                };
+                let mut request = request.clone();
+                rule.name_in(&mut request.members);
+                let artifact = self.artifact(request, &devices, &outcome_key, until)?;
+                first.insert(artifact).clone()
             };
-            let devices = vec![trust];
-            let after = Duration::from_secs(u64::from(terms.seconds_until_asked(&seat)));
+            let after = people
+                .iter()
+                .map(|person| terms.seconds_until_asked(person));
+            let after = Duration::from_secs(u64::from(after.max().unwrap_or_default()));
             let is_later = !after.is_zero();
             parts.push(SetPart {
                 ask_at: begun + after,
                 enforcer: self.another(),
                 own: OwnRequest::of(&artifact, self.id.clone()),
-                submission: self.sealed(&artifact, &devices)?,
+                submission: self.sealed(&artifact, &trusts)?,
                 outcome_key: outcome_key.clone(),
                 decision: None,
                 loss: None,
@@ -110,8 +127,9 @@ impl Enforcer {
                 is_submitted: false,
                 is_named: false,
                 seat,
+                people,
                 artifact,
-                devices,
+                devices: trusts,
                 submit_until: if is_later { until } else { submit_until },
                 until,
             });
@@ -150,12 +168,12 @@ fn check_people<'p>(
 impl PendingSet<'_> {
     /// The people who are asked.
     pub fn asked(&self) -> impl Iterator<Item = &ApproverId> {
-        self.parts.iter().map(|part| &part.seat)
+        self.parts.iter().flat_map(|part| &part.people)
     }
 
     /// The ids of the requests, in the order of the people.
     pub fn request_ids(&self) -> impl Iterator<Item = &RequestId> {
-        self.parts.iter().map(|part| &part.own.request_id)
+        (self.parts.iter()).flat_map(|part| part.people.iter().map(|_| &part.own.request_id))
     }
 
     /// The end of the waiting.
@@ -209,11 +227,10 @@ impl PendingSet<'_> {
         while let VoteState::Open(gaps) = count.state() {
             report(still_needed(&gaps, &decided));
             match asking.next().await {
-                Some((_, Some(vote))) => {
-                    decided.push(vote.clone());
-                    count.count(vote);
+                Some((people, vote)) => {
+                    decided.extend(vote.clone());
+                    count_part(&mut count, &people, vote);
                 }
-                Some((seat, None)) => count.drop_out(&seat),
                 None => break,
             }
         }
@@ -245,10 +262,12 @@ impl PendingSet<'_> {
     /// The approvals of this choice. Others approve something else, and did not count.
     fn accepted(&self, choice: VoteChoice) -> AcceptedSet {
         let counted = count_parts(&self.terms, &self.parts).approvers();
-        let parts = self.parts.iter().filter(|it| counted.contains(&it.seat));
-        let approvals = parts.filter_map(|part| match part.verified()? {
-            VerifiedDecision::Approved(approval) => Some(approval.clone()),
-            VerifiedDecision::Rejected(_) => None,
+        let verified = self.parts.iter().filter_map(SetPart::verified);
+        let approvals = verified.filter_map(|decision| match decision {
+            VerifiedDecision::Approved(approval) if counted.contains(&approval.approver) => {
+                Some(approval.clone())
+            }
+            VerifiedDecision::Approved(_) | VerifiedDecision::Rejected(_) => None,
         });
         AcceptedSet {
             approvals: approvals.collect(),
@@ -267,10 +286,7 @@ impl PendingSet<'_> {
 
     /// The outcome about the decided parts. Of an allowed call, a decision that failed a check is not
     /// among them. Without any decision there is nothing to sign.
-    fn signed_outcome(
-        &mut self,
-        effect: OutcomeEffect,
-    ) -> Result<Option<String>, ApprovalDenial> {
+    fn signed_outcome(&mut self, effect: OutcomeEffect) -> Result<Option<String>, ApprovalDenial> {
         let (mut subjects, mut decisions) = (Vec::new(), Vec::new());
         for part in &mut self.parts {
             let counts = effect != OutcomeEffect::Allowed || part.verified().is_some();

@@ -9,11 +9,12 @@ use super::approval_request::ApprovalDenial;
 use super::approval_set::PendingSet;
 use super::pending_request::{DecisionMessage, PendingRequest, SignedDenial, TimedApproval};
 use super::role::Enforcer;
-use super::set_part::{SetPart, device_of};
+use super::set_part::{SetPart, signer_of};
 use crate::error::Result;
 use crate::wire;
 use countersign_e2e::{
-    DeviceId, DeviceTrust, MAX_STATEMENTS, OutcomeEffect, OwnRequest, Receipt, ReceiptPart, hints_key,
+    DeviceId, DeviceTrust, MAX_STATEMENTS, OutcomeEffect, OwnRequest, Receipt, ReceiptPart,
+    hints_key,
 };
 use countersign_protocol::id::ApproverId;
 
@@ -62,7 +63,9 @@ impl PendingSet<'_> {
 }
 
 impl PendingRequest<'_> {
-    pub(super) fn signer_of(judged: &Result<TimedApproval, SignedDenial>) -> Option<DecisionSigner> {
+    pub(super) fn signer_of(
+        judged: &Result<TimedApproval, SignedDenial>,
+    ) -> Option<DecisionSigner> {
         match judged {
             Ok((approval, _)) => Some((approval.approver.clone(), approval.device)),
             Err((ApprovalDenial::Rejected(rejection), _)) => {
@@ -129,11 +132,12 @@ fn receipt_part(part: &SetPart) -> Result<Option<ReceiptPart>> {
     let (Some(decision), Some(verified)) = (&part.decision, part.verified()) else {
         return Ok(None);
     };
-    let signer = (part.seat.clone(), device_of(verified));
+    let (approver, device) = signer_of(verified);
+    let signer = (approver.clone(), device);
     let (message, enforcer) = (&decision.message, &part.enforcer);
     let decided = decided_part(enforcer, &part.own, message, &signer, &part.devices)?;
     Ok(decided.map(|decided| ReceiptPart {
-        seat: Some(part.seat.clone()),
+        seat: part.seat.clone(),
         ..decided
     }))
 }

@@ -1,5 +1,5 @@
-//! One part of a set: the exchange that asks one person. Its decision is judged against the devices
-//! of that person alone.
+//! One part of a set: the exchange that asks one person, or all where one decision suffices. Its
+//! decision is judged against the devices of these people alone.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use super::withdrawal::{take_back, take_back_unsent};
 use crate::error::{ClientError, Result};
 use crate::wire;
 use countersign_e2e::{
-    self as e2e, ApproverVote, DeviceId, DeviceTrust, OutcomeKey, OutcomeSubject,
-    OwnRequest, PlainArtifact, VerifiedDecision, accept,
+    self as e2e, ApproverVote, DeviceId, DeviceTrust, OutcomeKey, OutcomeSubject, OwnRequest,
+    PlainArtifact, VerifiedDecision, accept,
 };
 use countersign_protocol::id::ApproverId;
 
@@ -24,7 +24,9 @@ const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) struct SetPart {
-    pub(super) seat: ApproverId,
+    /// The person whose decision it asks for, if it asks one only.
+    pub(super) seat: Option<ApproverId>,
+    pub(super) people: Vec<ApproverId>,
     /// For this part alone: the parts wait at the same time.
     pub(super) enforcer: Enforcer,
     pub(super) artifact: PlainArtifact,
@@ -54,12 +56,16 @@ pub(super) struct PartDecision {
 }
 
 impl SetPart {
+    fn asked(&self) -> Vec<String> {
+        self.people.iter().map(ToString::to_string).collect()
+    }
+
     fn pending(&mut self) -> PendingRequest<'_> {
         PendingRequest {
             own: self.own.clone(),
             artifact: self.artifact.clone(),
             outcome_key: self.outcome_key.clone(),
-            asked: vec![self.seat.to_string()],
+            asked: self.asked(),
             devices: self.devices.clone(),
             submission: Some(self.submission.clone()),
             submit_until: self.submit_until,
@@ -70,7 +76,10 @@ impl SetPart {
 
     /// Sends the request, waits for the decision, and judges it. Without one, the reason is the
     /// part's loss.
-    pub(super) async fn ask(&mut self, permits: &Semaphore) -> (ApproverId, Option<ApproverVote>) {
+    pub(super) async fn ask(
+        &mut self,
+        permits: &Semaphore,
+    ) -> (Vec<ApproverId>, Option<ApproverVote>) {
         sleep_until(self.ask_at.min(self.until)).await;
         let permit = permits.acquire().await;
         let until = self.until;
@@ -84,7 +93,8 @@ impl SetPart {
                 Err(error) => Some(error.into()),
             }
         };
-        (self.seat.clone(), self.verified().map(ApproverVote::from))
+        let vote = self.verified().map(ApproverVote::from);
+        (self.people.clone(), vote)
     }
 
     async fn submit(&mut self) -> Result<()> {
@@ -135,9 +145,9 @@ impl SetPart {
         let Some(message) = self.approval().cloned() else {
             return Ok(());
         };
-        let (asked, deadline) = ([self.seat.to_string()], Instant::now() + SETTLE_TIMEOUT);
+        let (asked, deadline) = (self.asked(), Instant::now() + SETTLE_TIMEOUT);
         self.devices = match self.enforcer.devices_of(&asked, true, deadline).await {
-            // Nobody speaks for this seat any more.
+            // Nobody speaks for this part any more.
             Err(ClientError::Unpaired { .. }) => Vec::new(),
             devices => devices?,
         };
@@ -190,9 +200,10 @@ impl SetPart {
     }
 }
 
-pub(super) fn device_of(decision: &VerifiedDecision) -> DeviceId {
+/// Who has made a decision, and on which device.
+pub(super) fn signer_of(decision: &VerifiedDecision) -> (&ApproverId, DeviceId) {
     match decision {
-        VerifiedDecision::Approved(approval) => approval.device,
-        VerifiedDecision::Rejected(rejection) => rejection.device,
+        VerifiedDecision::Approved(approval) => (&approval.approver, approval.device),
+        VerifiedDecision::Rejected(rejection) => (&rejection.approver, rejection.device),
     }
 }
