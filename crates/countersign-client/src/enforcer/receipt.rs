@@ -1,16 +1,19 @@
 //! The receipt of a request or of a set: its decisions, their devices and the outcome in one file.
 
+use std::io;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::Instant;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, timeout};
 
 use super::approval_request::ApprovalDenial;
 use super::approval_set::PendingSet;
 use super::pending_request::{DecisionMessage, PendingRequest, SignedDenial, TimedApproval};
+use super::receipt_folder::ReceiptFolder;
 use super::role::Enforcer;
 use super::set_part::{SetPart, signer_of};
-use crate::error::Result;
+use crate::error::{ClientError, Result};
 use crate::wire;
 use countersign_e2e::{
     DeviceId, DeviceTrust, MAX_STATEMENTS, OutcomeEffect, OwnRequest, Receipt, ReceiptPart,
@@ -19,6 +22,8 @@ use countersign_e2e::{
 use countersign_protocol::id::ApproverId;
 
 const STATEMENTS_TIMEOUT: Duration = Duration::from_secs(3);
+/// A disk that is away may keep a program waiting for ever.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Who has signed a decision that passed every check, and on which device.
 type DecisionSigner = (ApproverId, DeviceId);
@@ -101,6 +106,50 @@ impl PendingRequest<'_> {
 }
 
 impl Enforcer {
+    /// Has a receipt of every request that is decided written there. None: nowhere.
+    pub fn keep_receipts(&mut self, folder: Option<ReceiptFolder>) {
+        self.receipts = folder;
+    }
+
+    /// Why the last receipt was not saved, if it was not.
+    pub fn take_receipt_problem(&mut self) -> Option<String> {
+        self.receipt_problem.take()
+    }
+
+    /// Writes a receipt. If that fails, a call that would be allowed is denied where the policy says
+    /// so. Otherwise the failure is only told.
+    pub(super) async fn write_receipt(
+        &mut self,
+        receipt: Result<Option<Receipt>>,
+        effect: OutcomeEffect,
+    ) -> Result<(), ApprovalDenial> {
+        let Some(folder) = self.receipts.clone() else {
+            return Ok(());
+        };
+        let (is_required, directory) = (folder.is_required, folder.directory.clone());
+        let written = match receipt {
+            Ok(Some(receipt)) => {
+                let writing = spawn_blocking(move || folder.write(receipt));
+                match timeout(WRITE_TIMEOUT, writing).await {
+                    Ok(Ok(written)) => written,
+                    Ok(Err(_)) | Err(_) => Err(io::ErrorKind::TimedOut.into()),
+                }
+            }
+            Ok(None) => Ok(()),
+            Err(error) => Err(io::Error::other(error)),
+        };
+        let Err(error) = written else { return Ok(()) };
+        let problem = ClientError::NoReceipt {
+            directory,
+            problem: error.to_string(),
+        };
+        if is_required && effect == OutcomeEffect::Allowed {
+            return Err(ApprovalDenial::NoReceipt(problem.to_string()));
+        }
+        self.receipt_problem = Some(problem.to_string());
+        Ok(())
+    }
+
     async fn receipt(
         &self,
         artifact: String,
