@@ -16,6 +16,7 @@ mod marionette;
 mod notified;
 mod page;
 mod pairing;
+mod people;
 mod questions;
 mod readable;
 mod several;

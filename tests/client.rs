@@ -22,6 +22,7 @@ mod profile;
 mod prompts;
 mod sessions;
 pub mod sets;
+mod sets_joint;
 mod sets_stalled;
 pub mod tamper;
 mod wrappers;

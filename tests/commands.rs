@@ -16,6 +16,7 @@ mod operators;
 mod page;
 mod parking;
 mod policy;
+mod receipts;
 mod rules;
 mod sets;
 mod sets_receipts;

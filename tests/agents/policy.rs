@@ -513,6 +513,12 @@ fn a_policy_that_makes_no_sense_says_where() {
         ("[allow]\ntools = ['edit']", "write \"edit.project\""),
         ("[allow]\ncommands = ['sudo ls']", "plain words"),
         ("[allow]\npaths = ['relative']", "must begin with / or ~/"),
+        ("[receipts]", "missing field `directory`"),
+        ("[receipts]\ndirectory = 'r'", "must begin with / or ~/"),
+        (
+            "[receipts]\ndirectory = '/r'\nrequire = true",
+            "unknown field `require`",
+        ),
         ("= 1", "line 1"),
     ] {
         let error = HookPolicy::parse(text, &places()).unwrap_err();

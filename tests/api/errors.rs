@@ -266,6 +266,7 @@ fn rules() -> Vec<(&'static str, Error)> {
         (
             "tooManyApprovers",
             Error::TooManyApprovers {
+                pointer: "/recipient/approverId",
                 count: 5_000,
                 limit: 5,
             },

@@ -44,6 +44,16 @@ async fn an_enforcer_that_was_never_paired_reaches_nobody() {
     let by_metadata = envelope("artifact.submit", &request_id(), sender, by_metadata);
     let refused = bot.client.post("/v1/artifacts", &by_metadata).await;
     refused.refused_at(403, "POLICY_DENY", "/body/metadata/approverId");
+    // Nor together with somebody that it is paired with.
+    let bob = cluster.approver("bob").await;
+    pair(&bot, &bob).await;
+    let mut among_others = sealed();
+    among_others["metadata"] = json!({ "approverIds": ["bob", "alice"] });
+    let sender = json!({ "enforcerId": "build-bot" });
+    let among_others = envelope("artifact.submit", &request_id(), sender, among_others);
+    let refused = bot.client.post("/v1/artifacts", &among_others).await;
+    refused.refused_at(403, "POLICY_DENY", "/body/metadata/approverIds");
+    assert_eq!(bob.inbox_ids().await, Vec::<String>::new());
     let url = &cluster.nodes[0].url;
     let mut socket = Socket::connect(url, "enforcer", "build-bot", bot.client.key())
         .await

@@ -87,17 +87,20 @@ async fn other_devices_learn_the_operators_also_later() {
     assert_eq!(known(&phone).operators, ["dave", "erin"]);
 }
 
-/// A gateway of an older version refuses the member. The other devices get the key all the same.
+/// A gateway of an older version refuses the member, and so can one that wants it forgotten.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_older_gateway_still_carries_the_key() {
+async fn a_gateway_that_refuses_the_operators_gets_no_introduction_without_them() {
     let world = ClientScene::start().await;
-    let mut enforcer = world.enforcer("bot").await;
     let mut laptop = world.approver("alice", "laptop").await;
-    pair_naming(&mut enforcer, &mut laptop, Some(&["dave"])).await;
+    // The first agent's operators are refused; the second one has none, and is introduced.
+    let mut first = world.enforcer("bot").await;
+    pair_naming(&mut first, &mut laptop, Some(&["dave"])).await;
+    let mut second = world.enforcer("ci").await;
+    pair_naming(&mut second, &mut laptop, None).await;
     let phone = world.device("alice", "phone").await;
     laptop.add_device(&asks(&phone).await).await.unwrap();
     let urls = world.cluster.urls();
-    let old = Meddler::start(&urls[0], |call, gateway| async move {
+    let hostile = Meddler::start(&urls[0], |call, gateway| async move {
         let sent = String::from_utf8_lossy(&call.body).into_owned();
         if sent.contains("enforcer.introduce") && sent.contains("operators") {
             let refusal = r#"{"body":{"code":"X_ERR_VALIDATION","message":"an unknown member"}}"#;
@@ -105,12 +108,23 @@ async fn an_older_gateway_still_carries_the_key() {
         }
         gateway.pass(&call).await
     });
-    let old = old.await;
-    let laptop = world.through("laptop", vec![old.url.clone()]);
+    let hostile = hostile.await;
+    let through = world.through("laptop", vec![hostile.url.clone()]);
+    let refused = through.share_enforcers().await.unwrap_err();
+    assert!(
+        matches!(&refused, ClientError::OperatorsRefused(id) if id == "bot"),
+        "{refused}"
+    );
+    phone.share_enforcers().await.unwrap();
+    assert_eq!(known(&phone).id, "ci");
+    assert_eq!(phone.enforcers().len(), 1, "not without its operators");
+
+    // Over an honest gateway it learns both.
     laptop.share_enforcers().await.unwrap();
     phone.share_enforcers().await.unwrap();
-    assert_eq!(known(&phone).key, known(&laptop).key);
-    assert!(known(&phone).operators.is_empty());
+    let learned = phone.enforcers();
+    let learned = learned.iter().find(|record| record.id == "bot").unwrap();
+    assert_eq!(learned.operators, ["dave"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

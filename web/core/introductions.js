@@ -259,16 +259,14 @@ export async function introduceEnforcers(session) {
 		const text = spellIntroduction(session.subject, record, own);
 		if (listed.has(text)) continue;
 		try {
-			await publish(session, text).catch((error) => {
-				// An older gateway knows no operators. The key is needed all the same.
-				if (!record.operators?.length || !isRefusedWith(error, "VALIDATION"))
-					throw error;
-				const plain = { ...record, operators: [] };
-				return publish(session, spellIntroduction(session.subject, plain, own));
-			});
+			await publish(session, text);
 		} catch (error) {
-			// The pairing has ended, perhaps on another device.
-			if (!isRefusedWith(error, "POLICY_DENY")) throw error;
+			// The pairing has ended, perhaps on another device. Or the gateway refuses the operators:
+			// without them it is not told, or every gateway could have them forgotten.
+			const isOver = isRefusedWith(error, "POLICY_DENY");
+			const isRefused =
+				record.operators?.length && isRefusedWith(error, "VALIDATION");
+			if (!isOver && !isRefused) throw error;
 		}
 	}
 }

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use countersign_client::enforcer::ReceiptFolder;
 use countersign_client::profile::ProfileFile;
 
 use crate::agent::Agent;
@@ -72,6 +73,17 @@ pub fn own_policy(file: &ProfileFile) -> Result<OwnPolicy, String> {
         Err(error) => return Err(format!("{source}: {error}")),
     };
     Ok(OwnPolicy { source, text })
+}
+
+/// Where the user's policy has receipts kept. An error is why everything is denied.
+pub fn receipt_folder(file: &ProfileFile) -> Result<Option<ReceiptFolder>, String> {
+    let own = own_policy(file)?;
+    let Some(text) = &own.text else {
+        return Ok(None);
+    };
+    let policy = HookPolicy::parse(text, &work_directories("/", file)?);
+    let policy = policy.map_err(|problem| format!("{}: {problem}", own.source))?;
+    Ok(policy.receipts)
 }
 
 /// The user's policy, made stricter by the project's. An error is why everything is denied.

@@ -41,7 +41,7 @@ pub use self::event::{
     AgentQuestion, CellChange, EventKind, HookEvent, MatchCount, QuestionChoice, TextReplacement,
     ToolAction, ToolCall,
 };
-pub use self::files::{OwnPolicy, own_policy, policy, work_directories};
+pub use self::files::{OwnPolicy, own_policy, policy, receipt_folder, work_directories};
 pub use self::install::places::repository_root;
 pub use self::install::shell::parse_duration;
 pub use self::payload_rules::{demands_here, demands_unseen};

@@ -95,6 +95,12 @@ pub enum ClientError {
     ApprovedCommands { path: PathBuf, problem: String },
     #[error("the request cannot be kept: {path} cannot be used: {problem}")]
     Kept { path: PathBuf, problem: String },
+    #[error(
+        "the gateway does not take the names of those who work with {}, as if it were of an older version; ask its operator to update it, or pair each of your other devices with that agent", visible(.0)
+    )]
+    OperatorsRefused(String),
+    #[error("the receipt was not saved in {directory}: {problem}")]
+    NoReceipt { directory: PathBuf, problem: String },
     #[error("this is not a saved decision: {0}")]
     Record(String),
     #[error(transparent)]

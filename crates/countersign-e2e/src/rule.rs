@@ -145,11 +145,16 @@ impl RuleTerms {
         after.max().unwrap_or_default()
     }
 
-    /// Whether each person needs an exchange of their own. Otherwise the first decision settles it,
-    /// and one exchange asks all.
+    /// Whether each person needs an exchange of their own.
     pub fn needs_seats(&self) -> bool {
         let one = matches!(self.asks.as_slice(), [ask] if ask.approvals == 1);
         !one || self.rejections != 1
+    }
+
+    /// Whether one exchange asks everyone at once, and the first decision settles it.
+    pub fn takes_first_decision(&self) -> bool {
+        let is_at_once = self.asks.iter().all(|ask| ask.escalate.is_empty());
+        is_at_once && !self.needs_seats()
     }
 }
 

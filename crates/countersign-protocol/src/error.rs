@@ -97,7 +97,11 @@ pub enum Error {
     #[error("the submission names no approver")]
     NoApprover { pointer: &'static str },
     #[error("the submission would ask {count} approvers; at most {limit} may be asked")]
-    TooManyApprovers { count: usize, limit: usize },
+    TooManyApprovers {
+        pointer: &'static str,
+        count: usize,
+        limit: usize,
+    },
     #[error("the prompt names no enforcer to send it to")]
     NoRecipient,
 
@@ -244,8 +248,8 @@ impl Error {
             Self::NoApprover { pointer } => refusal(422, Code::NoApprover)
                 .at(pointer)
                 .expecting("an approver, or a pairing with one"),
-            Self::TooManyApprovers { limit, .. } => refusal(422, Code::TooLarge)
-                .at("/recipient/approverId")
+            Self::TooManyApprovers { pointer, limit, .. } => refusal(422, Code::TooLarge)
+                .at(pointer)
                 .expecting("an approver, or fewer pairings")
                 .with("limit", *limit),
             Self::NoRecipient => refusal(422, Code::NoRecipient)

@@ -1,12 +1,18 @@
-//! Which approver a submission asks. The routing members of sealed metadata are neither stored nor
+//! Which approvers a submission asks. The routing members of sealed metadata are neither stored nor
 //! forwarded.
 
-use super::id::ApproverId;
+use std::collections::BTreeSet;
+
+use super::id::{ApproverId, TextId as _};
 use super::json::JsonNode;
 use super::pairing::RoutingToken;
 use super::reader::{MemberReader, ReadResult};
 
-const ROUTING_MEMBERS: [&str; 3] = ["routingToken", "approverId", "tenantId"];
+const ROUTING_MEMBERS: [&str; 4] = ["routingToken", "approverId", "approverIds", "tenantId"];
+const APPROVERS: &str = "ids of approvers, none twice";
+
+/// The members of sealed metadata that name approvers.
+pub const NAMING_MEMBERS: [&str; 3] = ["routingToken", "approverId", "approverIds"];
 
 /// The first of these that is present counts; if it leads nowhere, the next is not tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,6 +23,8 @@ pub enum RoutingTarget {
         pointer: &'static str,
     },
     Token(RoutingToken),
+    /// At least one, and none twice.
+    Approvers(Vec<ApproverId>),
     /// No approver is named: every approver paired with the enforcer.
     Paired,
 }
@@ -36,6 +44,7 @@ impl RoutingTarget {
 pub struct RoutingMetadata {
     pub token: Option<RoutingToken>,
     pub approver: Option<ApproverId>,
+    pub approvers: Option<Vec<ApproverId>>,
     /// The text to forward, if anything is left.
     pub forwarded: Option<String>,
 }
@@ -46,22 +55,32 @@ impl RoutingMetadata {
         Ok(Self {
             token: reader.optional_str("routingToken")?.map(RoutingToken::new),
             approver: reader.optional_id("approverId")?,
+            approvers: reader.optional_as("approverIds", APPROVERS, read_approvers)?,
             forwarded: without_routing(node),
         })
     }
 
     /// The route of a submission with this metadata and, perhaps, a recipient.
     pub fn route(&self, recipient: Option<ApproverId>) -> RoutingTarget {
-        match (recipient, &self.token, &self.approver) {
-            (Some(approver), _, _) => RoutingTarget::to(approver),
-            (None, Some(token), _) => RoutingTarget::Token(token.clone()),
-            (None, None, Some(approver)) => RoutingTarget::Approver {
+        match (recipient, &self.token, &self.approver, &self.approvers) {
+            (Some(approver), ..) => RoutingTarget::to(approver),
+            (None, Some(token), ..) => RoutingTarget::Token(token.clone()),
+            (None, None, Some(approver), _) => RoutingTarget::Approver {
                 id: approver.clone(),
                 pointer: "/body/metadata/approverId",
             },
-            (None, None, None) => RoutingTarget::Paired,
+            (None, None, None, Some(approvers)) => RoutingTarget::Approvers(approvers.clone()),
+            (None, None, None, None) => RoutingTarget::Paired,
         }
     }
+}
+
+fn read_approvers(node: &JsonNode<'_>) -> Option<Vec<ApproverId>> {
+    let ids = node.as_array()?.iter();
+    let ids: Option<Vec<_>> = ids.map(|id| ApproverId::parse(id.as_str()?)).collect();
+    let ids = ids.filter(|ids| !ids.is_empty())?;
+    let different: BTreeSet<_> = ids.iter().collect();
+    (different.len() == ids.len()).then_some(ids)
 }
 
 /// The text of an object without its routing members; verbatim if it has none.

@@ -12,7 +12,11 @@ import {
 	errorName,
 	TimedOut,
 } from "./errors.js";
-import type { RequestOptions } from "./options.js";
+import {
+	REQUEST_OPTIONS,
+	type RequestOptions,
+	refuseUnknown,
+} from "./options.js";
 import type { StillWaiting } from "./pending.js";
 import { checkRuleOptions, refuseSeveral } from "./rule_options.js";
 
@@ -27,19 +31,8 @@ export interface AdapterOptions extends RequestOptions {
 }
 
 /** Complete by its type. */
-const GATE_OPTIONS: Record<keyof AdapterOptions, true> = {
-	timeout: true,
-	submitTimeout: true,
-	approver: true,
-	repoRef: true,
-	show: true,
-	actions: true,
-	metadata: true,
-	sessionId: true,
-	approvals: true,
-	from: true,
-	rejections: true,
-	comment: true,
+const ADAPTER_OPTIONS: Record<keyof AdapterOptions, true> = {
+	...REQUEST_OPTIONS,
 	durable: true,
 };
 
@@ -163,19 +156,9 @@ export class ToolGate {
 	}
 }
 
-/**
- * Types do not hold in JavaScript: a condition would let calls run unasked, and a limit that is
- * misspelt would not hold.
- */
-function refuseUnknown(place: string, options: object, known: object): void {
-	for (const name of Object.keys(options))
-		if (!Object.hasOwn(known, name))
-			throw new TypeError(`${place}: there is no option ${name}`);
-}
-
 function readOptions(options: AdapterOptions): AdapterOptions {
 	const read = { ...options };
-	refuseUnknown("gate", read, GATE_OPTIONS);
+	refuseUnknown("gate", read, ADAPTER_OPTIONS);
 	checkRuleOptions(read);
 	if (read.durable === true) refuseSeveral(read);
 	// The tool does not learn which one was chosen.

@@ -30,10 +30,13 @@ import { HttpTransport } from "./http.js";
 import { importEncryptionKey } from "./keys.js";
 import { WaitLimiter } from "./limiter.js";
 import {
+	ASK_OPTIONS,
 	artifactOptions,
 	type ClientOptions,
 	type Question,
 	type RequestOptions,
+	refuseUnknown,
+	SUBMIT_OPTIONS,
 	type Submission,
 	submitDeadline,
 } from "./options.js";
@@ -162,12 +165,10 @@ export class Client {
 
 	/** Asks a person, and waits. Anything but an accepted approval throws `Denied`. */
 	async ask(question: Question): Promise<Approved> {
+		refuseUnknown("ask", question, ASK_OPTIONS);
 		const asked = "call" in question ? question.call : question;
-		const approved = await this.#ask(
-			subjectOf(asked, question.show),
-			question,
-			question.signal,
-		);
+		const subject = subjectOf(asked, question.show);
+		const approved = await this.#ask(subject, question, question.signal);
 		// The caller may act on it without `use`, and its record can be saved.
 		await approved.take();
 		return approved;
@@ -210,6 +211,7 @@ export class Client {
 	}
 
 	async #submit(submission: Submission): Promise<Pending> {
+		refuseUnknown("submit", submission, SUBMIT_OPTIONS);
 		const { key } = submission;
 		// One decision settles the request. It must not be taken for several.
 		refuseSeveral(submission);

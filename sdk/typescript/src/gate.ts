@@ -4,7 +4,7 @@ import type { Approved, ApprovedFunction } from "./approved.js";
 import { type Subject, subjectOf } from "./call.js";
 import { ApprovalFailure, CountersignError, errorName } from "./errors.js";
 import type { EventLog } from "./events.js";
-import type { RequestOptions } from "./options.js";
+import { GATE_OPTIONS, type RequestOptions, refuseUnknown } from "./options.js";
 
 /** How calls of one function are asked about. */
 export interface GateOptions<A> extends RequestOptions {
@@ -48,6 +48,7 @@ export function gateFunction<A extends object, R>(
 ): CallFunction<A, R> {
 	if (typeof run !== "function")
 		throw new CountersignError("approvalRequired: expected a function");
+	refuseUnknown("approvalRequired", options, GATE_OPTIONS);
 	const gated = run as GateFunction<A, R>;
 	return async (args, { signal } = {}) => {
 		const subject = subjectOf({ name, args }, options.show);

@@ -62,6 +62,48 @@ export type Submission = (Content | { call: Call }) &
 		signal?: AbortSignal;
 	};
 
+/**
+ * Complete by its type.
+ * @internal
+ */
+export const REQUEST_OPTIONS: Record<keyof RequestOptions, true> = {
+	timeout: true,
+	submitTimeout: true,
+	approver: true,
+	repoRef: true,
+	show: true,
+	actions: true,
+	metadata: true,
+	sessionId: true,
+	approvals: true,
+	from: true,
+	rejections: true,
+	comment: true,
+};
+
+const SUBJECT = { call: true, type: true, payload: true };
+/** @internal */
+export const ASK_OPTIONS = { ...REQUEST_OPTIONS, ...SUBJECT, signal: true };
+/** @internal */
+export const SUBMIT_OPTIONS = { ...ASK_OPTIONS, key: true };
+/** @internal */
+export const GATE_OPTIONS = { ...REQUEST_OPTIONS, askIf: true };
+
+/**
+ * Types do not hold in JavaScript: a condition would let calls run unasked, and a limit that is
+ * misspelt would not hold.
+ * @internal
+ */
+export function refuseUnknown(
+	place: string,
+	options: object,
+	known: object,
+): void {
+	for (const name of Object.keys(options))
+		if (!Object.hasOwn(known, name))
+			throw new TypeError(`${place}: there is no option ${name}`);
+}
+
 /** @internal */
 export function submitDeadline(
 	{ submitTimeout }: RequestOptions,

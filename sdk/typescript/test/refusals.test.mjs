@@ -63,6 +63,31 @@ test("a request that no rule is about is rejected", async () => {
 	assert.ok((await thrown(() => asking)) instanceof Rejected);
 });
 
+test("a misspelt option is refused before anybody is asked", async () => {
+	const approver = await FakeApprover.create();
+	const { client } = approver;
+	const call = { name: "pay", args: {} };
+	const wrong = [
+		["aprovals", () => client.ask({ call, aprovals: 2 })],
+		[
+			"aproval",
+			() => client.ask({ type: "plan.review", payload: {}, aproval: 2 }),
+		],
+		["key", () => client.ask({ call, key: "k" })],
+		["time", () => client.submit({ call, time: "1h" })],
+		[
+			"askif",
+			async () => client.approvalRequired("pay", { askif: 1 }, () => {}),
+		],
+	];
+	for (const [name, ask] of wrong) {
+		const error = await thrown(ask);
+		assert.ok(error instanceof TypeError, `${error}`);
+		assert.match(error.message, new RegExp(`no option ${name}$`));
+	}
+	assert.equal(approver.asked.length, 0);
+});
+
 // They only wait.
 describe("no decision", { concurrency: 4 }, () => {
 	test("no decision in time", async () => {

@@ -204,7 +204,10 @@ describe("attacks on several people", { concurrency: true }, () => {
 		const rule = { v: 1, asks: [{ approvals: 2, from: PAIR }] };
 		const extensions = { "countersign.rule": rule };
 		const metadata = { ...extensions, extensions };
-		const question = { call: CALL, approver: "alice", metadata, extensions };
+		const question = { call: CALL, approver: "alice", metadata };
+		await assert.rejects(people.client.ask({ ...question, extensions }), {
+			message: "ask: there is no option extensions",
+		});
 		await people.client.ask(question);
 		assert.equal(people.request("alice").rule, null);
 		const { text } = people.request("alice").artifact;

@@ -108,7 +108,8 @@ pub fn verify_receipt(
     let receipt = Receipt::parse(text);
     let receipt = receipt.map_err(|error| ClientError::Record(visible(&error.to_string())))?;
     let report = receipt.verify(anchors);
-    let problem = problem(&report).or_else(|| demands.problem(&receipt, &report));
+    let problem = demands.problem(&receipt, &report);
+    let problem = unproven(&receipt, &report).or(problem);
     if json {
         print_json(&report_json(&receipt, &report, problem.as_deref()))?;
     } else {
@@ -122,16 +123,25 @@ pub fn verify_receipt(
     Ok(ExitAction::code(DENIED))
 }
 
-fn problem(report: &ReceiptReport) -> Option<String> {
+/// The proof that a receipt lacks, for every verifier.
+fn unproven(receipt: &Receipt, report: &ReceiptReport) -> Option<String> {
     let is_denied = (report.outcome.as_ref())
         .is_some_and(|outcome| matches!(outcome.effect, OutcomeEffect::Denied(_)));
     // The outcome of a denied call is also about decisions that failed a check, and no receipt has
     // those.
     let is_complete = is_denied || report.is_proven(ReceiptFact::Complete);
     let is_proven = is_complete && NEEDED.iter().all(|fact| report.is_proven(*fact));
-    let is_trusted = is_proven && report.is_consistent();
-    let problem = "the receipt does not prove everything that it needs to";
-    (!is_trusted).then(|| problem.to_owned())
+    if is_proven && report.is_consistent() {
+        return None;
+    }
+    let decided = [ReceiptFact::Decision, ReceiptFact::Device];
+    let has_decisions = decided.iter().all(|fact| report.is_proven(*fact));
+    let is_bare = receipt.artifact.is_none() && has_decisions && report.is_consistent();
+    Some(if is_bare {
+        "the request is not in the file, so only its decisions are proven: neither what was decided about, nor the rule, nor the outcome".to_owned()
+    } else {
+        "the receipt does not prove everything that it needs to".to_owned()
+    })
 }
 
 fn report_json(receipt: &Receipt, report: &ReceiptReport, problem: Option<&str>) -> Value {

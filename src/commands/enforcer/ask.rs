@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use countersign::agent::receipt_folder;
 use countersign::client::enforcer::{
     AcceptedApproval, AcceptedSet, ApprovalDenial, ApprovalRequest, Enforcer, RuleDemand,
 };
@@ -18,7 +19,7 @@ use tokio::time::interval;
 
 use super::ask_set::{SetDemand, await_set};
 use super::content::{ContentKind, ContentOptions, MAX_CONTENT_BYTES, RequestContent};
-use super::interruption::{AskInterruption, say_trouble};
+use super::interruption::{AskInterruption, say_receipt_problem, say_trouble};
 use super::rule_options::{RuleOptions, demands};
 use crate::commands::approver::payload_headline;
 use crate::commands::client_options::ClientOptions;
@@ -91,6 +92,7 @@ pub async fn run(args: AskArgs) -> anyhow::Result<ExitAction> {
     let rules = demands(&mut request, args.rule.demand(), &file, None).await;
     let rules = rules.map_err(anyhow::Error::msg)?;
     let mut enforcer = Enforcer::open(&file, &Clock::system())?;
+    enforcer.keep_receipts(receipt_folder(&file).map_err(anyhow::Error::msg)?);
     if let Some(terms) = enforcer.terms_of(&rules)? {
         let demand = SetDemand {
             terms,
@@ -298,13 +300,15 @@ pub(super) async fn await_decision(
             )),
         }
     }
-    Ok(match outcome {
+    let decided = match outcome {
         Ok(accepted) => {
             let record = pending.record(&accepted)?;
             Ok((accepted, record))
         }
         Err(interrupted) => Err(interrupted),
-    })
+    };
+    say_receipt_problem(enforcer, screen);
+    Ok(decided)
 }
 
 /// Where a request can be decided, in one line.

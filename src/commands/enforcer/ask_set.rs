@@ -8,7 +8,7 @@ use countersign::client::enforcer::{AcceptedSet, ApprovalRequest, Enforcer};
 use countersign::e2e::{Receipt, RuleTerms};
 use tokio::time::{Instant, interval};
 
-use super::interruption::{AskInterruption, say_trouble};
+use super::interruption::{AskInterruption, say_receipt_problem, say_trouble};
 use crate::commands::output::save;
 use crate::commands::signals::signals;
 use crate::commands::terminal::{TerminalScreen, minutes};
@@ -122,5 +122,7 @@ pub(super) async fn await_set(
     {
         decided = Err(AskInterruption::ByDenial(denial));
     }
+    drop(pending);
+    say_receipt_problem(enforcer, screen);
     Ok(SetResult { decided, receipt })
 }

@@ -1,6 +1,7 @@
-//! The end of a request without an approval, and news of a gateway that does not answer.
+//! The end of a request without an approval, news of a gateway that does not answer, and a receipt
+//! that was not saved.
 
-use countersign::client::enforcer::ApprovalDenial;
+use countersign::client::enforcer::{ApprovalDenial, Enforcer};
 use tokio::sync::watch;
 
 use crate::commands::terminal::TerminalScreen;
@@ -28,4 +29,10 @@ pub(super) async fn say_trouble<T>(
         screen.remark(&format!("countersign: {text}; trying again"));
     }
     work.await
+}
+
+pub(super) fn say_receipt_problem(enforcer: &mut Enforcer, screen: &mut TerminalScreen) {
+    if let Some(problem) = enforcer.take_receipt_problem() {
+        screen.say(&format!("countersign: {problem}"));
+    }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use countersign::agent::receipt_folder;
 use countersign::client::enforcer::{
     ApprovalDenial, ApprovalRequest, Enforcer, GrantSubject, RuleDemand,
 };
@@ -137,6 +138,7 @@ async fn approved(
     }
     let until = Instant::now() + args.timeout;
     let mut enforcer = Enforcer::open(&file, &Clock::system())?;
+    enforcer.keep_receipts(receipt_folder(&file).map_err(anyhow::Error::msg)?);
     let can_pair = screen.is_terminal() && !json;
     if enforcer.approvers().is_empty()
         && can_pair
@@ -294,6 +296,9 @@ async fn ask_guard(
             return Ok(Err(denied(screen, json, "unavailable", &problem)));
         }
     };
+    if let Some(remark) = reply.remark {
+        screen.say(&format!("countersign: {remark}"));
+    }
     let who = reply.approver.unwrap_or_default();
     match reply.outcome {
         AskOutcome::Denied { cause, message } => Ok(Err(denied(screen, json, &cause, &message))),

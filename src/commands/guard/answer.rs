@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use countersign::agent::receipt_folder;
 use countersign::client::enforcer::{
     ApprovalRequest, Enforcer, GrantSubject, PendingSet, RuleDemand,
 };
@@ -38,9 +39,14 @@ pub async fn answer(
 ) -> AskReply {
     let time = Duration::from_millis(call.timeout_ms).min(MAX_REQUEST_LIFETIME);
     let until = Instant::now() + time;
-    let mut enforcer = match Enforcer::open(file, &Clock::system()) {
+    let opened = Enforcer::open(file, &Clock::system()).map_err(|error| error.to_string());
+    let opened = opened.and_then(|mut enforcer| {
+        enforcer.keep_receipts(receipt_folder(file)?);
+        Ok(enforcer)
+    });
+    let mut enforcer = match opened {
         Ok(enforcer) => enforcer,
-        Err(error) => return AskReply::denied("error", error.to_string()),
+        Err(problem) => return AskReply::denied("error", problem),
     };
     RuleDemand::add_approver(&mut call.rules, &mut call.approver);
     let park = RuleDemand::park_time(&call.rules);
@@ -77,7 +83,7 @@ pub async fn answer(
         submit_timeout: left.min(Duration::from_millis(call.submit_timeout_ms)),
     };
     let may_keep = call.may_keep;
-    let (enforcer, deadline) = (&mut enforcer, until + JUDGE_TIMEOUT);
+    let deadline = until + JUDGE_TIMEOUT;
     let mut reply = if let Some(terms) = terms {
         let prepared = tokio::select! {
             prepared = enforcer.open_set(request, terms, park) => prepared,
@@ -89,7 +95,7 @@ pub async fn answer(
         }
     } else {
         let deciding = decide(
-            enforcer,
+            &mut enforcer,
             request,
             may_keep,
             deadline,
@@ -99,6 +105,7 @@ pub async fn answer(
         );
         deciding.await
     };
+    reply.remark = enforcer.take_receipt_problem();
     let Some(waiting) = waiting else {
         return reply;
     };

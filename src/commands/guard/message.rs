@@ -144,6 +144,9 @@ pub struct AskReply {
     pub answers: Option<QuestionAnswers>,
     /// Messages of people to the agent.
     pub context: Option<String>,
+    /// Something that the person at the agent's machine should know.
+    #[serde(default)]
+    pub remark: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -172,6 +175,7 @@ impl AskReply {
             action_id: None,
             answers: None,
             context: None,
+            remark: None,
         }
     }
 
@@ -241,6 +245,7 @@ pub fn cause(denial: &ApprovalDenial) -> &'static str {
         ApprovalDenial::TooFew(_) => "missing",
         ApprovalDenial::Parked { .. } => "parked",
         ApprovalDenial::Changed(_) => "changed",
+        ApprovalDenial::NoReceipt(_) => "receipt",
         ApprovalDenial::AlreadyUsed => "used",
         ApprovalDenial::KeyReused => "reused",
         ApprovalDenial::Paused(_) => "paused",

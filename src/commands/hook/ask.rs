@@ -89,13 +89,17 @@ impl HookRequest<'_> {
             PreparedCall::NotAsked => return Ok(HookVerdict::NotAsked.into()),
             PreparedCall::Ask(ask) => Arc::new(*ask),
         };
-        let reply = self.ask(event, &ask).await;
+        let mut reply = self.ask(event, &ask).await;
+        let mut remark = reply.as_mut().ok().and_then(|reply| reply.remark.take());
         let mut answered = match event.call().and_then(ToolCall::questions) {
             Some(questions) => HookAnswer::to_questions(reply, questions.len()),
             None => HookAnswer::from(reply?),
         };
         if let Some(reason) = &ask.ask_all_reason {
-            answered.remark = Some(format!("countersign: every call needs approval: {reason}"));
+            remark = Some(format!("every call needs approval: {reason}"));
+        }
+        if let Some(remark) = remark {
+            answered.remark = Some(format!("countersign: {remark}"));
         }
         // Checked again: a file can change while the acknowledgement is sent.
         if let HookVerdict::Approved(_) = answered.verdict

@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use countersign::agent::receipt_folder;
 use countersign::client::enforcer::{ApprovalRequest, Enforcer, RuleDemand};
 use countersign::client::profile::ProfileFile;
 use countersign::client::visible;
@@ -19,7 +20,8 @@ use super::answers;
 use crate::commands::approver::payload_headline;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::enforcer::{ContentOptions, demands};
-use crate::commands::guard::{AskCall, GuardAddress, answer};
+use crate::commands::guard::{AskCall, AskReply, GuardAddress, answer};
+use crate::commands::output::remark;
 use crate::commands::waiting::WaitingFile;
 
 /// Requests that may wait for a decision at once.
@@ -151,7 +153,10 @@ impl OpenRequests {
 
     /// The profile is read anew for each request, so that one that was repaired works at once.
     pub fn enforcer(&self) -> anyhow::Result<Enforcer> {
-        Ok(Enforcer::open(&self.options.file()?, &Clock::system())?)
+        let file = self.options.file()?;
+        let mut enforcer = Enforcer::open(&file, &Clock::system())?;
+        enforcer.keep_receipts(receipt_folder(&file).map_err(anyhow::Error::msg)?);
+        Ok(enforcer)
     }
 
     /// `rule` adds to those of the policy.
@@ -300,11 +305,13 @@ impl RequestTask {
                 () = withdrawn => None,
             }
         };
-        match decided {
+        let answer = match decided {
             Some(Ok(accepted)) => answers::approved(&id, &accepted),
             Some(Err(denial)) => answers::denied(Some(&id), &denial),
             None => answers::withdrawn(Some(&id), pending.withdraw("withdrawn by the agent").await),
-        }
+        };
+        log(enforcer.take_receipt_problem());
+        answer
     }
 
     /// The same by rules, or through a guard, which withdraws the request when the connection ends.
@@ -333,15 +340,27 @@ impl RequestTask {
                 asked(id, &approvers, seconds);
             };
             let answered = answer(file, call, &withdrawal, asked, async || Ok(()));
-            return answers::replied(answered.await);
+            return logged(answered.await);
         };
         tokio::select! {
             biased;
             replied = guard.ask(call, asked, async || Ok(())) => match replied {
-                Ok(reply) => answers::replied(reply),
+                Ok(reply) => logged(reply),
                 Err(problem) => answers::failed(&problem),
             },
             () = withdrawal.cancelled() => answers::withdrawn(None, Ok(())),
         }
+    }
+}
+
+fn logged(mut reply: AskReply) -> Value {
+    log(reply.remark.take());
+    answers::replied(reply)
+}
+
+/// For the person who reads the agent's log. The model has no use for it.
+fn log(note: Option<String>) {
+    if let Some(note) = note {
+        remark(&format!("countersign: {note}"));
     }
 }

@@ -17,6 +17,9 @@ use crate::store::pairing::pairings::{PairedApprovers, TokenFact};
 use crate::telemetry::trace;
 use crate::wake::WakeKey;
 
+const RECIPIENT: &str = "/recipient/approverId";
+const APPROVER_IDS: &str = "/body/metadata/approverIds";
+
 #[derive(Debug)]
 pub struct SubmitCommand {
     pub enforcer: EnforcerId,
@@ -125,6 +128,8 @@ impl ExchangeService {
         route: &RoutingTarget,
     ) -> Result<(Vec<ApproverId>, Option<Error>)> {
         let pairings = &self.context.store.pairings;
+        let most = self.context.config.limits.approvers_per_exchange;
+        let limit = usize::try_from(most).unwrap_or(usize::MAX);
         let asked = match route {
             RoutingTarget::Approver { id, .. } => Ok(vec![id.clone()]),
             RoutingTarget::Token(token) => {
@@ -136,19 +141,21 @@ impl ExchangeService {
                     }),
                 }
             }
-            RoutingTarget::Paired => {
-                let most = self.context.config.limits.approvers_per_exchange;
-                let limit = usize::try_from(most).unwrap_or(usize::MAX);
-                match pairings.paired_with(tenant, enforcer).await? {
-                    PairedApprovers { count: 0, .. } => Err(Error::NoApprover {
-                        pointer: "/recipient/approverId",
-                    }),
-                    PairedApprovers { count, .. } if count > limit => {
-                        Err(Error::TooManyApprovers { count, limit })
-                    }
-                    PairedApprovers { approvers, .. } => Ok(approvers),
-                }
-            }
+            RoutingTarget::Approvers(ids) if ids.len() > limit => Err(Error::TooManyApprovers {
+                pointer: APPROVER_IDS,
+                count: ids.len(),
+                limit,
+            }),
+            RoutingTarget::Approvers(ids) => Ok(ids.clone()),
+            RoutingTarget::Paired => match pairings.paired_with(tenant, enforcer).await? {
+                PairedApprovers { count: 0, .. } => Err(Error::NoApprover { pointer: RECIPIENT }),
+                PairedApprovers { count, .. } if count > limit => Err(Error::TooManyApprovers {
+                    pointer: RECIPIENT,
+                    count,
+                    limit,
+                }),
+                PairedApprovers { approvers, .. } => Ok(approvers),
+            },
         };
         Ok(match asked {
             Ok(approvers) => (approvers, None),
@@ -157,15 +164,16 @@ impl ExchangeService {
     }
 }
 
-/// The refusal of a submission to an approver that the enforcer must be paired with.
+/// The refusal of a submission to approvers that the enforcer must be paired with.
 fn unpaired(route: &RoutingTarget) -> Error {
     match route {
         RoutingTarget::Approver { pointer, .. } => Error::NotPaired { pointer },
         // It was in force a moment ago.
         RoutingTarget::Token(_) => Error::PairingRevoked,
-        RoutingTarget::Paired => Error::NotPaired {
-            pointer: "/recipient/approverId",
+        RoutingTarget::Approvers(_) => Error::NotPaired {
+            pointer: APPROVER_IDS,
         },
+        RoutingTarget::Paired => Error::NotPaired { pointer: RECIPIENT },
     }
 }
 

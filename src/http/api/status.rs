@@ -10,6 +10,7 @@ use super::reply::{AppState, plain};
 use crate::config::Config;
 use crate::protocol::PROTOCOL_VERSION;
 use crate::protocol::error::CodeNames;
+use crate::protocol::routing::NAMING_MEMBERS;
 
 /// `GET /v1/status`.
 pub async fn status(State(node): State<AppState>, _: AdmittedAddress) -> Response {
@@ -41,6 +42,7 @@ pub fn described(
         "algorithms": { "hash": ["SHA-256"], "signature": ["Ed25519"] },
         "transports": ["websocket", "sse", "poll"],
         "authentication": authentication,
+        "routing": NAMING_MEMBERS,
         "decisions": { "verify": config.decisions.verify, "compact": config.decisions.compact },
         "limits": {
             "artifactBytes": limits.artifact_bytes,

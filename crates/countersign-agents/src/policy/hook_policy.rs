@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use countersign_client::enforcer::ReceiptFolder;
 use serde::Deserialize;
 
 use super::call_rule::{CallRule, RuleTable};
@@ -29,6 +30,8 @@ pub struct HookPolicy {
     pub(super) denies_changes: bool,
     /// Why everything is asked, if it is.
     pub(super) ask_all_reason: Option<String>,
+    /// Where receipts are kept.
+    pub receipts: Option<ReceiptFolder>,
 }
 
 #[derive(Deserialize)]
@@ -44,6 +47,32 @@ struct PolicyFile {
     project: BTreeMap<String, ProjectTable>,
     #[serde(default)]
     rule: Vec<RuleTable>,
+    receipts: Option<ReceiptTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ReceiptTable {
+    directory: String,
+    #[serde(default)]
+    required: bool,
+    artifact: Option<bool>,
+}
+
+impl ReceiptTable {
+    fn folder(self, places: &WorkDirectories) -> Result<ReceiptFolder, String> {
+        if !self.directory.starts_with('/') && !self.directory.starts_with("~/") {
+            let directory = self.directory;
+            return Err(format!(
+                "receipts: directory: {directory:?} must begin with / or ~/"
+            ));
+        }
+        Ok(ReceiptFolder {
+            directory: places.absolute(&self.directory),
+            is_required: self.required,
+            has_content: self.artifact.unwrap_or(true),
+        })
+    }
 }
 
 #[derive(Deserialize, Default, PartialEq, Eq)]
@@ -72,6 +101,7 @@ impl Default for HookPolicy {
             project: None,
             denies_changes: false,
             ask_all_reason: None,
+            receipts: None,
         }
     }
 }
@@ -100,6 +130,7 @@ impl HookPolicy {
         }
         policy.ask.add(file.ask, places, None, first_words)?;
         policy.add_rules(file.rule, places, None)?;
+        policy.receipts = (file.receipts.map(|it| it.folder(places))).transpose()?;
         for (project, table) in &file.project {
             let rules = ProjectRules::parse(table, project)?;
             if Path::new(project) == places.project {

@@ -72,6 +72,7 @@ impl Approver {
     /// lost, others still learn of them.
     async fn introduce(&self) -> Result<()> {
         let listed = self.listed_introductions().await?;
+        let mut refused = None;
         for record in self.enforcers() {
             let operators = introduced(&record)?;
             let introduction = self.introduction(&record, operators.as_ref())?;
@@ -79,25 +80,21 @@ impl Approver {
             if listed.iter().any(stands) {
                 continue;
             }
-            let published = match self.publish_introduction(introduction).await {
-                // An older gateway knows no operators. The key is needed all the same.
-                Err(error) if operators.is_some() && error.code() == Some("VALIDATION") => {
-                    self.publish_introduction(self.introduction(&record, None)?)
-                        .await
-                }
-                published => published,
-            };
-            match published {
+            match self.publish_introduction(introduction).await {
                 // The pairing has ended, perhaps on another device.
                 Err(error) if error.code() == Some("POLICY_DENY") => {}
                 Err(error) if matches!(error.code(), Some("SIGNATURE_INVALID" | "KEY_REVOKED")) => {
                     return Err(ClientError::DeviceNotInForce);
                 }
+                // Never without the operators: every gateway could have them forgotten.
+                Err(error) if operators.is_some() && error.code() == Some("VALIDATION") => {
+                    refused.get_or_insert(ClientError::OperatorsRefused(record.id));
+                }
                 Ok(()) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(())
+        refused.map_or(Ok(()), Err)
     }
 
     fn introduction(

@@ -64,6 +64,8 @@ pub enum ApprovalDenial {
     Paused(AgentPause),
     /// Approved, but the call would no longer do what was shown.
     Changed(String),
+    /// Approved, but the receipt that the policy requires was not saved.
+    NoReceipt(String),
     /// The approval was used before: it counts for one execution.
     AlreadyUsed,
     /// The key of a submission was used before, for another call.
@@ -98,6 +100,9 @@ impl fmt::Display for ApprovalDenial {
             ),
             Self::TooFew(lacking) => f.write_str(lacking),
             Self::Changed(change) => f.write_str(change),
+            Self::NoReceipt(problem) => {
+                write!(f, "{problem}; the policy requires it")
+            }
             Self::AlreadyUsed => f.write_str("the approval was used before"),
             Self::KeyReused => f.write_str("the key was used before, for another call"),
             Self::NotPaired => {
@@ -123,6 +128,7 @@ impl ApprovalDenial {
             Self::Unavailable(_) | Self::Refused(_) => "nobody could be asked".to_owned(),
             Self::TooFew(_) => "too few of the people who must approve it did so".to_owned(),
             Self::Untrusted(_) => "it was not approved".to_owned(),
+            Self::NoReceipt(_) => "the receipt that the policy requires was not saved".to_owned(),
             Self::NotPaired => "no approver is paired with this machine".to_owned(),
         };
         format!(

@@ -1,6 +1,7 @@
-//! Asking several people about one call. Each has an exchange of their own; this enforcer counts
-//! their decisions by the rule. The call is allowed only once the open requests are withdrawn, the
-//! counted decisions have passed every check again, and the outcome is signed.
+//! Asking several people about one call. Each has an exchange of their own, unless the first
+//! decision settles it; this enforcer counts their decisions by the rule. The call is allowed only
+//! once the open requests are withdrawn, the counted decisions have passed every check again, and
+//! the outcome is signed.
 
 use std::time::Duration;
 
@@ -12,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use super::approval_request::ApprovalDenial;
 use super::parked_set::KeptSet;
 use super::role::Enforcer;
-use super::set_count::{count_parts, denial_of, refuse_shared_devices, still_needed};
+use super::set_count::{count_part, count_parts, denial_of, refuse_shared_devices, still_needed};
 use super::set_part::SetPart;
 use crate::error::Result;
 use countersign_e2e::{
@@ -53,12 +54,12 @@ pub struct AcceptedSet {
 impl PendingSet<'_> {
     /// The people who are asked.
     pub fn asked(&self) -> impl Iterator<Item = &ApproverId> {
-        self.parts.iter().map(|part| &part.seat)
+        self.parts.iter().flat_map(|part| &part.people)
     }
 
     /// The ids of the requests, in the order of the people.
     pub fn request_ids(&self) -> impl Iterator<Item = &RequestId> {
-        self.parts.iter().map(|part| &part.own.request_id)
+        (self.parts.iter()).flat_map(|part| part.people.iter().map(|_| &part.own.request_id))
     }
 
     /// The end of the waiting.
@@ -89,7 +90,7 @@ impl PendingSet<'_> {
         };
         let (denial, cause) = match last {
             Ok(VoteState::Satisfied(choice)) => match still_holds().await {
-                Ok(()) => match self.take_and_sign() {
+                Ok(()) => match self.take_and_conclude().await {
                     // The other call has told the approvers.
                     Err(ApprovalDenial::AlreadyUsed) => return Err(ApprovalDenial::AlreadyUsed),
                     Ok(()) => {
@@ -125,11 +126,10 @@ impl PendingSet<'_> {
                 None => asking.next().await,
             };
             match next {
-                Some((_, Some(vote))) => {
-                    decided.push(vote.clone());
-                    count.count(vote);
+                Some((people, vote)) => {
+                    decided.extend(vote.clone());
+                    count_part(&mut count, &people, vote);
                 }
-                Some((seat, None)) => count.drop_out(&seat),
                 None => break,
             }
         }
@@ -182,9 +182,9 @@ impl PendingSet<'_> {
         is_first.then_some(()).ok_or(ApprovalDenial::AlreadyUsed)
     }
 
-    fn take_and_sign(&mut self) -> Result<(), ApprovalDenial> {
+    async fn take_and_conclude(&mut self) -> Result<(), ApprovalDenial> {
         self.take()?;
-        self.sign(OutcomeEffect::Allowed)
+        self.conclude(OutcomeEffect::Allowed).await
     }
 
     /// Whether the approvals still count, after time was spent on something else.
@@ -198,10 +198,12 @@ impl PendingSet<'_> {
     /// The approvals of this choice. Others approve something else, and did not count.
     fn accepted(&self, choice: VoteChoice) -> AcceptedSet {
         let counted = count_parts(&self.terms, &self.parts).approvers();
-        let parts = self.parts.iter().filter(|it| counted.contains(&it.seat));
-        let approvals = parts.filter_map(|part| match part.verified()? {
-            VerifiedDecision::Approved(approval) => Some(approval.clone()),
-            VerifiedDecision::Rejected(_) => None,
+        let verified = self.parts.iter().filter_map(SetPart::verified);
+        let approvals = verified.filter_map(|decision| match decision {
+            VerifiedDecision::Approved(approval) if counted.contains(&approval.approver) => {
+                Some(approval.clone())
+            }
+            VerifiedDecision::Approved(_) | VerifiedDecision::Rejected(_) => None,
         });
         AcceptedSet {
             approvals: approvals.collect(),
@@ -209,9 +211,18 @@ impl PendingSet<'_> {
         }
     }
 
-    /// Signs the outcome about the decided parts. Of an allowed call, a decision that failed a check
-    /// is not among them. Without any decision there is nothing to sign.
-    fn sign(&mut self, effect: OutcomeEffect) -> Result<(), ApprovalDenial> {
+    /// Signs the outcome and keeps the receipt. Before that, there is no outcome that could be sent.
+    async fn conclude(&mut self, effect: OutcomeEffect) -> Result<(), ApprovalDenial> {
+        if let Some(outcome) = self.signed_outcome(effect)? {
+            self.keep_receipt(&outcome, effect).await?;
+            self.outcome = Some(outcome);
+        }
+        Ok(())
+    }
+
+    /// The outcome about the decided parts. Of an allowed call, a decision that failed a check is not
+    /// among them. Without any decision there is nothing to sign.
+    fn signed_outcome(&mut self, effect: OutcomeEffect) -> Result<Option<String>, ApprovalDenial> {
         let (mut subjects, mut decisions) = (Vec::new(), Vec::new());
         for part in &mut self.parts {
             let counts = effect != OutcomeEffect::Allowed || part.verified().is_some();
@@ -224,7 +235,7 @@ impl PendingSet<'_> {
             }
         }
         let Some((own, further)) = subjects.split_first() else {
-            return Ok(());
+            return Ok(None);
         };
         let statement = OutcomeStatement {
             request_id: own.request_id.clone(),
@@ -235,8 +246,8 @@ impl PendingSet<'_> {
             decisions,
             at: self.enforcer.access.now(),
         };
-        self.outcome = Some(self.outcome_key.sign_set(&statement, self.set, further)?);
-        Ok(())
+        let signed = self.outcome_key.sign_set(&statement, self.set, further)?;
+        Ok(Some(signed))
     }
 
     /// Sends the outcome with the acknowledgements of the decided parts. The answer to the agent
@@ -269,7 +280,7 @@ impl PendingSet<'_> {
         // An outcome that was signed before may have been sent; there is no second one. Without any,
         // they learn only that the decisions arrived.
         if self.outcome.is_none() {
-            let _unsigned = self.sign(OutcomeEffect::Denied(cause));
+            let _unsigned = self.conclude(OutcomeEffect::Denied(cause)).await;
         }
         self.send_outcome().await;
     }

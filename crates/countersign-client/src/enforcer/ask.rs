@@ -10,6 +10,7 @@ use super::orders::AgentPause;
 use super::pending_request::{PendingRequest, RequestSubmission, recipients};
 use super::role::Enforcer;
 use crate::error::{ClientError, Result};
+use crate::gateway::GatewayCall;
 use crate::random::random;
 use countersign_e2e::{
     DeviceTrust, OutcomeKey, OwnRequest, PlainArtifact, hide_repository, name_devices,
@@ -20,6 +21,8 @@ use countersign_protocol::timestamp::Timestamp;
 
 /// Of reading what approvers have ordered, before anyone is asked.
 const ORDERS_TIMEOUT: Duration = Duration::from_secs(3);
+/// Of asking a gateway what it knows.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(3);
 
 impl Enforcer {
     /// Encrypts a request to every device in force of the approvers.
@@ -79,18 +82,34 @@ impl Enforcer {
             "ciphertext": sealed,
             "expiresAt": context.expires_at,
         });
-        // Without a token the gateway sends it to every paired approver. Those who are not pinned
-        // here cannot read it.
         if let [only] = devices {
             let record = self.approver(only.approver().as_str());
             let token = record.map(|record| &record.routing_token);
             body["metadata"] = json!({ "routingToken": token });
+        } else if artifact.rule().is_some() {
+            let people: Vec<_> = devices.iter().map(DeviceTrust::approver).collect();
+            body["metadata"] = json!({ "approverIds": people });
         }
+        // Otherwise the gateway sends it to every paired approver. Those who are not pinned here cannot
+        // read it.
         let (id, body) = (artifact.request_id(), body.to_string());
         Ok(RequestSubmission {
             envelope: self.access.envelope("artifact.submit", id, &body)?,
             recipients: recipients(devices),
         })
+    }
+
+    /// Whether one request can ask several approvers that it names. If that cannot be found out, each
+    /// is asked alone: a gateway that does not know the names would ask everyone.
+    pub(super) async fn gateway_names_several(&self, until: Instant) -> bool {
+        let deadline = until.min(Instant::now() + STATUS_TIMEOUT);
+        let call = GatewayCall::get("/v1/status");
+        let Ok(answer) = self.access.client.expect(&call, &[200], deadline).await else {
+            return false;
+        };
+        let status = serde_json::from_slice::<Value>(&answer.body).unwrap_or_default();
+        let routing = status["routing"].as_array();
+        routing.is_some_and(|members| members.iter().any(|member| member == "approverIds"))
     }
 
     /// The pause that keeps this request from being asked. If that cannot be found out, asking a

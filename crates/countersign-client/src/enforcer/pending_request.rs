@@ -74,10 +74,10 @@ pub(super) type JudgedDecision = (
 );
 
 /// A denial, and the cause that the approver is told.
-type SignedDenial = (ApprovalDenial, DenialCause);
+pub(super) type SignedDenial = (ApprovalDenial, DenialCause);
 
 /// An approval, and when it was accepted.
-type TimedApproval = (VerifiedApproval, Timestamp);
+pub(super) type TimedApproval = (VerifiedApproval, Timestamp);
 
 impl PendingRequest<'_> {
     pub fn request_id(&self) -> &RequestId {
@@ -128,7 +128,8 @@ impl PendingRequest<'_> {
             }
         };
         let (message, judged) = Box::pin(self.judge(&answer, self.until)).await?;
-        let judged = match judged {
+        let signer = Self::signer_of(&judged);
+        let mut judged = match judged {
             Ok(approved) => match still_holds().await {
                 Ok(()) => Ok(approved),
                 Err(change) => Err((ApprovalDenial::Changed(change), DenialCause::Changed)),
@@ -139,9 +140,18 @@ impl PendingRequest<'_> {
             Ok(_) => OutcomeEffect::Allowed,
             Err((_, cause)) => OutcomeEffect::Denied(*cause),
         };
-        self.acknowledge(&message, effect).await;
+        let mut outcome = self.signed_outcome(&message, effect);
+        let kept = self.keep_receipt(&message, signer, outcome.as_deref(), effect);
+        if let Err(denial) = kept.await {
+            let cause = DenialCause::Interrupted;
+            judged = Err((denial, cause));
+            outcome = self.signed_outcome(&message, OutcomeEffect::Denied(cause));
+        }
+        self.send_outcome(&message, outcome.as_deref()).await;
         let approved = judged.map_err(|(denial, _)| denial)?;
-        Ok(self.accepted(&message, approved))
+        let accepted = self.accepted(&message, approved);
+        self.still_counts(&accepted)?;
+        Ok(accepted)
     }
 
     pub(super) fn accepted(
@@ -322,7 +332,7 @@ impl PendingRequest<'_> {
         e2e::accept(decision, &self.own, &self.enforcer.keys, &devices, now)
     }
 
-    /// Whether an approval still counts, after the time that was spent on its acknowledgement.
+    /// Whether an approval still counts, after time was spent on something else.
     pub(crate) fn still_counts(&self, accepted: &AcceptedApproval) -> Result<(), ApprovalDenial> {
         if self.time_left().is_zero() {
             return Err(ApprovalDenial::TimedOut);
@@ -353,7 +363,12 @@ impl PendingRequest<'_> {
     /// Acknowledges the decision with a signed outcome. A failure is ignored: the answer to the
     /// agent does not depend on it.
     pub(super) async fn acknowledge(&self, message: &DecisionMessage, effect: OutcomeEffect) {
-        let outcome = self.outcome_key.sign(&OutcomeStatement {
+        let outcome = self.signed_outcome(message, effect);
+        self.send_outcome(message, outcome.as_deref()).await;
+    }
+
+    fn signed_outcome(&self, message: &DecisionMessage, effect: OutcomeEffect) -> Option<String> {
+        let signed = self.outcome_key.sign(&OutcomeStatement {
             request_id: self.request_id().clone(),
             artifact_hash: self.own.artifact_hash,
             tenant: self.enforcer.tenant.clone(),
@@ -362,7 +377,7 @@ impl PendingRequest<'_> {
             decisions: message.digest.into_iter().collect(),
             at: self.enforcer.access.now(),
         });
-        self.send_outcome(message, outcome.ok().as_deref()).await;
+        signed.ok()
     }
 
     /// Acknowledges the decision with this outcome. A failure is ignored.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
+use super::receipt_folder::ReceiptFolder;
 use crate::access::GatewayAccess;
 use crate::error::{ClientError, Result};
 use crate::gateway::GatewayClient;
@@ -24,6 +25,9 @@ pub struct Enforcer {
     pub(super) file: ProfileFile,
     /// When orders of approvers were last read.
     pub(super) orders_read_at: Option<Instant>,
+    pub(super) receipts: Option<ReceiptFolder>,
+    /// Why the last receipt was not saved.
+    pub(super) receipt_problem: Option<String>,
 }
 
 impl Enforcer {
@@ -42,6 +46,8 @@ impl Enforcer {
             approvers: profile.approvers,
             file: file.clone(),
             orders_read_at: None,
+            receipts: None,
+            receipt_problem: None,
         })
     }
 
@@ -56,6 +62,8 @@ impl Enforcer {
             operators: self.operators.clone(),
             file: self.file.clone(),
             orders_read_at: None,
+            receipts: None,
+            receipt_problem: None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::approval_request::ApprovalDenial;
-use super::set_part::{SetPart, device_of};
+use super::set_part::{SetPart, signer_of};
 use crate::visible::visible;
 use countersign_e2e::{
     ApproverVote, AskGap, DenialCause, Error, RuleTerms, VerifiedDecision, VoteCount, VoteState,
@@ -15,22 +15,28 @@ use countersign_protocol::id::ApproverId;
 pub(super) fn count_parts(terms: &RuleTerms, parts: &[SetPart]) -> VoteCount {
     let mut count = VoteCount::new(terms.clone());
     for part in parts {
-        match &part.decision {
-            Some(decision) => match &decision.judged {
-                Ok(verified) => count.count(ApproverVote::from(verified)),
-                Err(_) => count.drop_out(&part.seat),
-            },
-            None if part.loss.is_some() => count.drop_out(&part.seat),
-            None => {}
+        if part.decision.is_some() || part.loss.is_some() {
+            count_part(&mut count, &part.people, part.verified().map(Into::into));
         }
     }
-    let seats: BTreeSet<_> = parts.iter().map(|part| &part.seat).collect();
+    let asked: BTreeSet<_> = parts.iter().flat_map(|part| &part.people).collect();
     for person in terms.people() {
-        if !seats.contains(person) {
+        if !asked.contains(person) {
             count.drop_out(person);
         }
     }
     count
+}
+
+/// Counts the decision of a part that has ended. Nobody else of its people can decide any more.
+pub(super) fn count_part(count: &mut VoteCount, people: &[ApproverId], vote: Option<ApproverVote>) {
+    let voter = vote.as_ref().map(|vote| vote.approver.clone());
+    if let Some(vote) = vote {
+        count.count(vote);
+    }
+    for person in people.iter().filter(|it| Some(*it) != voter.as_ref()) {
+        count.drop_out(person);
+    }
 }
 
 /// Lets a device count on one seat only, also if two approvers have it.
@@ -41,7 +47,7 @@ pub(super) fn refuse_shared_devices(parts: &mut [SetPart]) {
             continue;
         };
         if let Ok(verified @ VerifiedDecision::Approved(_)) = &decision.judged {
-            let device = device_of(verified);
+            let (_, device) = signer_of(verified);
             if !seen.insert(device) {
                 decision.judged = Err(Error::DeviceIdTaken(device));
             }
@@ -74,7 +80,7 @@ pub(super) fn denial_of(
         return (too_few(gaps, terms, parts), DenialCause::Untrusted);
     }
     let is_late = |part: &SetPart| part.loss.as_ref().is_some_and(ApprovalDenial::is_timeout);
-    let asked = |person: &ApproverId| parts.iter().find(|part| part.seat == *person);
+    let asked = |person: &ApproverId| parts.iter().find(|part| part.people.contains(person));
     let mut absent = gaps.iter().flat_map(|gap| &gap.absent).peekable();
     let is_silent = absent.peek().is_some() && absent.all(|it| asked(it).is_some_and(is_late));
     let denial = if is_silent && verified().next().is_none() {
@@ -137,11 +143,14 @@ fn why_absent(terms: &RuleTerms, parts: &[SetPart], person: &ApproverId) -> Stri
     if terms.not_by.contains(person) {
         return "may not approve this".to_owned();
     }
-    let Some(part) = parts.iter().find(|part| part.seat == *person) else {
+    let Some(part) = parts.iter().find(|part| part.people.contains(person)) else {
         return "not paired with this machine".to_owned();
     };
     match (&part.decision, &part.loss) {
         (Some(decision), _) => match &decision.judged {
+            Ok(verified) if signer_of(verified).0 != person => {
+                format!("{} decided", visible(signer_of(verified).0.as_str()))
+            }
             Ok(VerifiedDecision::Rejected(_)) => "rejected it".to_owned(),
             Ok(verified)
                 if terms.comment.covers_approval() && !ApproverVote::from(verified).has_comment =>

@@ -1,5 +1,5 @@
-//! One part of a set: the exchange that asks one person. Its decision is judged against the devices
-//! of that person alone.
+//! One part of a set: the exchange that asks one person, or all where one decision suffices. Its
+//! decision is judged against the devices of these people alone.
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use super::withdrawal::{take_back, take_back_unsent};
 use crate::error::{ClientError, Result};
 use crate::wire;
 use countersign_e2e::{
-    self as e2e, ApproverVote, DeviceBundle, DeviceId, DeviceTrust, OutcomeKey, OutcomeSubject,
-    OwnRequest, PlainArtifact, VerifiedDecision, accept,
+    self as e2e, ApproverVote, DeviceId, DeviceTrust, OutcomeKey, OutcomeSubject, OwnRequest,
+    PlainArtifact, VerifiedDecision, accept,
 };
 use countersign_protocol::id::ApproverId;
 
@@ -28,7 +28,9 @@ const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
     reason = "they do not depend on each other"
 )]
 pub(super) struct SetPart {
-    pub(super) seat: ApproverId,
+    /// The person whose decision it asks for, if it asks one only.
+    pub(super) seat: Option<ApproverId>,
+    pub(super) people: Vec<ApproverId>,
     /// For this part alone: the parts wait at the same time.
     pub(super) enforcer: Enforcer,
     pub(super) artifact: PlainArtifact,
@@ -61,12 +63,16 @@ pub(super) struct PartDecision {
 }
 
 impl SetPart {
+    fn asked(&self) -> Vec<String> {
+        self.people.iter().map(ToString::to_string).collect()
+    }
+
     fn pending(&mut self) -> PendingRequest<'_> {
         PendingRequest {
             own: self.own.clone(),
             artifact: self.artifact.clone(),
             outcome_key: self.outcome_key.clone(),
-            asked: vec![self.seat.to_string()],
+            asked: self.asked(),
             devices: self.devices.clone(),
             submission: self.submission.clone(),
             submit_until: self.submit_until,
@@ -77,7 +83,10 @@ impl SetPart {
 
     /// Sends the request, waits for the decision, and judges it. Without one, the reason is the
     /// part's loss.
-    pub(super) async fn ask(&mut self, permits: &Semaphore) -> (ApproverId, Option<ApproverVote>) {
+    pub(super) async fn ask(
+        &mut self,
+        permits: &Semaphore,
+    ) -> (Vec<ApproverId>, Option<ApproverVote>) {
         sleep_until(self.ask_at.min(self.until)).await;
         let taken = if self.is_resumed {
             match self.take_decision(self.until).await {
@@ -91,7 +100,8 @@ impl SetPart {
             self.ask_first(permits).await
         };
         self.loss = taken.err();
-        (self.seat.clone(), self.verified().map(ApproverVote::from))
+        let vote = self.verified().map(ApproverVote::from);
+        (self.people.clone(), vote)
     }
 
     async fn ask_first(&mut self, permits: &Semaphore) -> Result<(), ApprovalDenial> {
@@ -162,9 +172,9 @@ impl SetPart {
         let Some(message) = self.approval().cloned() else {
             return Ok(());
         };
-        let (asked, deadline) = ([self.seat.to_string()], Instant::now() + SETTLE_TIMEOUT);
+        let (asked, deadline) = (self.asked(), Instant::now() + SETTLE_TIMEOUT);
         self.devices = match self.enforcer.devices_of(&asked, true, deadline).await {
-            // Nobody speaks for this seat any more.
+            // Nobody speaks for this part any more.
             Err(ClientError::Unpaired { .. }) => Vec::new(),
             devices => devices?,
         };
@@ -215,17 +225,12 @@ impl SetPart {
             self.pending().send_outcome(&message, outcome).await;
         }
     }
-
-    pub(super) fn bundle(&self, device: DeviceId) -> Option<&DeviceBundle> {
-        let mut devices = self.devices.iter();
-        let device = devices.find_map(|trust| trust.device(device).ok())?;
-        Some(device.bundle())
-    }
 }
 
-pub(super) fn device_of(decision: &VerifiedDecision) -> DeviceId {
+/// Who has made a decision, and on which device.
+pub(super) fn signer_of(decision: &VerifiedDecision) -> (&ApproverId, DeviceId) {
     match decision {
-        VerifiedDecision::Approved(approval) => approval.device,
-        VerifiedDecision::Rejected(rejection) => rejection.device,
+        VerifiedDecision::Approved(approval) => (&approval.approver, approval.device),
+        VerifiedDecision::Rejected(rejection) => (&rejection.approver, rejection.device),
     }
 }

@@ -81,38 +81,55 @@ impl Enforcer {
             SetId::generate(&mut random)?,
             OutcomeKey::generate(&mut random)?,
         );
+        // A set that is kept has a request for each person, so that each is resumed alone.
+        let is_joint = park.is_none()
+            && devices.len() > 1
+            && terms.takes_first_decision()
+            && self.gateway_names_several(submit_until).await;
         let rule = ApprovalRule {
             enforcer: self.id.clone(),
             set,
-            seat: devices.first().map(|trust| trust.approver().clone()),
+            seat: (devices.first())
+                .filter(|_| !is_joint)
+                .map(|trust| trust.approver().clone()),
             terms: terms.clone(),
         };
         rule.name_in(&mut request.members);
         let created_at = self.access.now();
         let first = self.artifact(request, &devices, &outcome_key, until)?;
+        let asked: Vec<_> = if is_joint {
+            vec![devices]
+        } else {
+            devices.into_iter().map(|trust| vec![trust]).collect()
+        };
         let mut parts = Vec::new();
-        for trust in devices {
-            let seat = trust.approver().clone();
+        for trusts in asked {
+            let people: Vec<_> = trusts.iter().map(|it| it.approver().clone()).collect();
+            let seat = people.first().filter(|_| !is_joint).cloned();
             let artifact = if parts.is_empty() {
                 first.clone()
             } else {
                 let id = RequestId::parse(&self.access.clock.operation_id().to_string());
                 let id = id.ok_or_else(|| ClientError::answer("the id of a request"))?;
-                first.for_part(&id, Some(&seat))?
+                first.for_part(&id, seat.as_ref())?
             };
-            let after = Duration::from_secs(u64::from(terms.seconds_until_asked(&seat)));
+            let after = people.iter().map(|it| terms.seconds_until_asked(it));
+            let after = Duration::from_secs(u64::from(after.max().unwrap_or_default()));
             let is_later = !after.is_zero();
             let mut part = self.part(seat, artifact, &outcome_key, until);
             part.ask_at = begun + after;
             part.submit_until = if is_later { until } else { submit_until };
-            part.submission = Some(self.sealed(&part.artifact, std::slice::from_ref(&trust))?);
-            part.devices = vec![trust];
+            part.submission = Some(self.sealed(&part.artifact, &trusts)?);
+            part.people = people;
+            part.devices = trusts;
             parts.push(part);
         }
         let kept = park.map(|park| {
-            let seats = parts.iter().map(|part: &SetPart| StoredPart {
-                seat: part.seat.clone(),
-                request_id: part.own.request_id.clone(),
+            let seats = parts.iter().filter_map(|part: &SetPart| {
+                Some(StoredPart {
+                    seat: part.seat.clone()?,
+                    request_id: part.own.request_id.clone(),
+                })
             });
             self.keep_set(StoredSet {
                 artifact: first,
@@ -138,12 +155,13 @@ impl Enforcer {
 
     fn part(
         &self,
-        seat: ApproverId,
+        seat: Option<ApproverId>,
         artifact: PlainArtifact,
         outcome_key: &OutcomeKey,
         until: Instant,
     ) -> SetPart {
         SetPart {
+            people: seat.iter().cloned().collect(),
             seat,
             enforcer: self.another(),
             own: OwnRequest::of(&artifact, self.id.clone()),
@@ -288,12 +306,13 @@ impl Enforcer {
         pending.wait_until = wait_until;
         for part in &mut pending.parts {
             // Without devices nobody can decide it any more.
-            let Some(trust) = devices.iter().find(|it| *it.approver() == part.seat) else {
-                let approver = part.seat.to_string();
+            let Some(seat) = &part.seat else { continue };
+            let Some(trust) = devices.iter().find(|it| it.approver() == seat) else {
+                let approver = seat.to_string();
                 part.loss = Some(ClientError::Unpaired { approver }.into());
                 continue;
             };
-            let after = Duration::from_secs(u64::from(terms.seconds_until_asked(&part.seat)));
+            let after = Duration::from_secs(u64::from(terms.seconds_until_asked(seat)));
             if !is_everyone_asked {
                 part.ask_at = begun + after.saturating_sub(age);
             }
@@ -320,7 +339,7 @@ impl Enforcer {
             Ok::<_, ApprovalDenial>(SetPart {
                 is_resumed: true,
                 is_sent: true,
-                ..self.part(seat.clone(), artifact, &stored.outcome_key, until)
+                ..self.part(Some(seat.clone()), artifact, &stored.outcome_key, until)
             })
         });
         Ok(PendingSet {
