@@ -111,7 +111,9 @@ pub use device_id::{DeviceId, MAX_DEVICES};
 pub use encoding::DEVICE_ID;
 pub use endorsement::EndorsementRequest;
 pub use error::Error;
-pub use extensions::{DEVICES, OUTCOME, REPOSITORY, hide_repository, name_devices};
+pub use extensions::{
+    DEVICES, LOG, OUTCOME, REPOSITORY, hide_repository, name_checkpoint, name_devices,
+};
 pub use grant::{Grant, GrantMatch, GrantOutcome, MAX_GRANT_LIFETIME, WordPattern};
 pub use hints::{ArtifactHints, HintsKey};
 pub use introduction::{INTRODUCED_KEY, INTRODUCTION, SIGNED_INTRODUCTION};

@@ -35,6 +35,7 @@ impl PendingSet<'_> {
             devices: self.statements(&parts).await,
             parts,
             outcome: self.outcome.clone(),
+            log: Vec::new(),
         }))
     }
 

@@ -4,8 +4,9 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use countersign_e2e::{
-    LogCheckpoint, LogEntry, LogOrigin, LogProof, LogSigner, LogTiles, SubtreeSource as _, TileId,
-    TreeHash, verifier_key, verify_consistency, verify_inclusion,
+    LogCheckpoint, LogEntry, LogOrigin, LogProof, LogSigner, LogTiles, ProofGap, Receipt,
+    ReceiptAnchors, ReceiptFact, SubtreeSource as _, TileId, TreeHash, verifier_key,
+    verify_consistency, verify_inclusion,
 };
 use countersign_protocol::id::{RequestId, TenantId, TextId as _};
 use countersign_protocol::json;
@@ -13,6 +14,8 @@ use countersign_protocol::signature::PublicKey;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::people::tenant;
+use super::receipt_cases::good;
 use super::several::check_vectors;
 
 /// RFC 6962, section 2.1, word for word and over lists: the second implementation.
@@ -475,4 +478,80 @@ fn entries_are_proven_by_what_the_log_signed() {
             "refused": refused.iter().map(|(name, proof)| json!({ "name": name, "proof": proof })).collect::<Vec<_>>(),
         }),
     );
+}
+
+/// A receipt with the proofs of its decisions, from a log of this tenant.
+fn logged_receipt(of: &TenantId, signer: &LogSigner) -> Receipt {
+    let mut receipt = good();
+    let entries = receipt.parts.iter().map(|part| {
+        let decision = json::parse(part.decision.as_bytes()).unwrap();
+        LogEntry::of_decision(part.request_id.clone(), &decision)
+    });
+    let mut tiles = LogTiles::default();
+    for (size, entry) in entries.enumerate() {
+        tiles.append(size as u64, entry.leaf().unwrap()).unwrap();
+    }
+    let size = receipt.parts.len() as u64;
+    let origin = LogOrigin::new("gateway", of, 1).unwrap();
+    let root = tiles.root(size).unwrap();
+    let checkpoint = signer.sign(&LogCheckpoint { origin, size, root });
+    let proofs = (0..size).map(|index| {
+        let hashes = tiles.prove_inclusion(index, size).unwrap();
+        LogProof {
+            index,
+            hashes,
+            checkpoint: checkpoint.clone(),
+        }
+        .to_text()
+    });
+    receipt.log = proofs.collect();
+    receipt
+}
+
+#[test]
+fn a_receipt_proves_that_an_enforcer_asked_only_by_the_log_that_the_verifier_knows() {
+    let asked = |receipt: &Receipt, anchors: ReceiptAnchors| {
+        let report = receipt.verify(&anchors);
+        let check = report
+            .checks
+            .iter()
+            .find(|it| it.fact == ReceiptFact::Asked);
+        check.unwrap().result.clone()
+    };
+    let known = || ReceiptAnchors::default().with_log_key(tenant(), signer().key().unwrap());
+    let receipt = logged_receipt(&tenant(), &signer());
+    assert_eq!(
+        Receipt::parse(receipt.to_text().unwrap().as_bytes()).unwrap(),
+        receipt
+    );
+    assert_eq!(asked(&receipt, known()), Ok(()));
+    assert_eq!(
+        asked(&receipt, ReceiptAnchors::default()),
+        Err(ProofGap::Absent)
+    );
+    assert_eq!(asked(&good(), known()), Err(ProofGap::Absent));
+    let other = TenantId::parse("other").unwrap();
+    let elsewhere = ReceiptAnchors::default().with_log_key(other.clone(), signer().key().unwrap());
+    assert_eq!(asked(&receipt, elsewhere), Err(ProofGap::Absent));
+    let mut swapped = receipt.clone();
+    swapped.log.reverse();
+    for false_one in [
+        swapped,
+        logged_receipt(&other, &signer()),
+        logged_receipt(&tenant(), &LogSigner::from_secret(&[4; 32])),
+        Receipt {
+            log: vec!["no proof".to_owned(); receipt.parts.len()],
+            ..receipt.clone()
+        },
+    ] {
+        assert!(matches!(
+            asked(&false_one, known()),
+            Err(ProofGap::Failed(_))
+        ));
+    }
+    let fewer = Receipt {
+        log: receipt.log[..1].to_vec(),
+        ..receipt
+    };
+    assert!(fewer.to_text().is_err());
 }
