@@ -111,12 +111,7 @@ async fn three_nodes_log_each_decision_once_though_the_builder_dies() {
         let hashes: Vec<_> = hashes
             .map(|it| TreeHash::parse(it.as_str().unwrap()).unwrap())
             .collect();
-        verify_consistency(
-            (before.size, before.root),
-            (after.size, after.root),
-            &hashes,
-        )
-        .unwrap();
+        verify_consistency(before.tree(), after.tree(), &hashes).unwrap();
     }
     let size = cluster
         .database

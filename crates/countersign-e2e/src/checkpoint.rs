@@ -8,7 +8,7 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use sha2::{Digest as _, Sha256};
 
 use super::error::{Error, Result};
-use super::merkle::TreeHash;
+use super::merkle::{TreeHash, TreeState};
 use countersign_protocol::id::TenantId;
 use countersign_protocol::redacted;
 use countersign_protocol::signature::{PublicKey, Signature};
@@ -131,6 +131,13 @@ pub struct LogCheckpoint {
 }
 
 impl LogCheckpoint {
+    pub fn tree(&self) -> TreeState {
+        TreeState {
+            size: self.size,
+            root: self.root,
+        }
+    }
+
     /// Checks the signature of a note, and returns what it says. Lines of other keys, such as those of
     /// witnesses, are not looked at.
     pub fn open(note: &str, key: &PublicKey) -> Result<Self> {

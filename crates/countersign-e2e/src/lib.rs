@@ -124,7 +124,7 @@ pub use keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 pub use link::{Fingerprint, PairingLink, PairingSecret};
 pub use log_entry::{EntryKind, LogEntry, LogProof};
 pub use log_tiles::{LogTiles, NeededTiles, TILE_WIDTH, TileId};
-pub use merkle::{SubtreeSource, TreeHash, verify_consistency, verify_inclusion};
+pub use merkle::{SubtreeSource, TreeHash, TreeState, verify_consistency, verify_inclusion};
 pub use operators::{MAX_OPERATORS, OperatorList};
 pub use outcome::{
     DenialCause, OutcomeEffect, OutcomeKey, OutcomeStatement, OutcomeSubject, decision_digest,

@@ -167,14 +167,17 @@ pub fn verify_inclusion(
     }
 }
 
-/// Checks that the tree with `old` size and root is the beginning of the one with `new`.
-pub fn verify_consistency(
-    old: (u64, TreeHash),
-    new: (u64, TreeHash),
-    hashes: &[TreeHash],
-) -> Result<()> {
+/// A tree at one time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TreeState {
+    pub size: u64,
+    pub root: TreeHash,
+}
+
+/// Checks that the tree `old` is the beginning of the tree `new`.
+pub fn verify_consistency(old: TreeState, new: TreeState, hashes: &[TreeHash]) -> Result<()> {
     const FAILED: Error = Error::Log("the proof does not show that the tree only grew");
-    let ((from, old), (to, new)) = (old, new);
+    let (from, to, old, new) = (old.size, new.size, old.root, new.root);
     if from == 0 || from == to {
         let is_same = from != to || old == new;
         let is_empty = from != 0 || old == TreeHash::empty();

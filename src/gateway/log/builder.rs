@@ -11,7 +11,7 @@ use crate::protocol::id::{RequestId, TenantId};
 use crate::protocol::json;
 use crate::store::Store;
 use crate::store::error::StoreError;
-use crate::store::log::{NewTree, StoredHead, StoredTile};
+use crate::store::log::{NewLeaf, NewTree, StoredHead, StoredTile};
 
 /// Why nothing was added.
 #[derive(Debug, thiserror::Error)]
@@ -113,12 +113,12 @@ impl LogBuilder {
         let (mut size, mut leaves) = (old_size, Vec::new());
         for entry in entries {
             tiles.append(size, entry.leaf()?)?;
-            if let Some(request) = &entry.request_id {
-                leaves.push((
-                    request.clone(),
-                    entry.kind.as_str().to_owned(),
-                    column(size),
-                ));
+            if let Some(request_id) = entry.request_id.clone() {
+                leaves.push(NewLeaf {
+                    request_id,
+                    kind: entry.kind.as_str().to_owned(),
+                    leaf: column(size),
+                });
             }
             size += 1;
         }

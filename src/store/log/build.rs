@@ -45,8 +45,16 @@ pub struct NewTree {
     pub root: Vec<u8>,
     pub note: String,
     pub tiles: Vec<StoredTile>,
-    /// Those of the new entries that belong to exchanges: the request, the kind, and the place.
-    pub leaves: Vec<(RequestId, String, i64)>,
+    /// Those of the new entries that belong to exchanges.
+    pub leaves: Vec<NewLeaf>,
+}
+
+#[derive(Debug)]
+pub struct NewLeaf {
+    pub request_id: RequestId,
+    pub kind: String,
+    /// The place of the entry.
+    pub leaf: i64,
 }
 
 impl LogStore {
@@ -176,9 +184,9 @@ impl LogStore {
             &column(&tree.tiles, |tile| tile.level),
             &column(&tree.tiles, |tile| tile.index),
             column(&tree.tiles, |tile| tile.hashes.as_slice()) as _,
-            column(&tree.leaves, |(request, _, _)| request) as _,
-            column(&tree.leaves, |(_, kind, _)| kind) as _,
-            &column(&tree.leaves, |(_, _, leaf)| *leaf),
+            column(&tree.leaves, |leaf| &leaf.request_id) as _,
+            column(&tree.leaves, |leaf| &leaf.kind) as _,
+            &column(&tree.leaves, |leaf| leaf.leaf),
         )
         .map(|row| row.written);
         self.database.background.fetch_one(tenant, query).await

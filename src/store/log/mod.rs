@@ -6,7 +6,7 @@ mod read;
 
 use std::sync::Arc;
 
-pub use self::build::{LogProgress, NewTree, UnloggedEvent};
+pub use self::build::{LogProgress, NewLeaf, NewTree, UnloggedEvent};
 pub use self::read::{LoggedEntry, StoredHead, StoredTile};
 use super::Database;
 

@@ -52,12 +52,12 @@ impl LogCheck<'_> {
 
     /// Whether the gateway proves that the later tree only adds entries. Both are of one epoch.
     pub(super) async fn continues(&self, old: &LogCheckpoint, new: &LogCheckpoint) -> Result<bool> {
-        let (old, new, epoch) = ((old.size, old.root), (new.size, new.root), new.origin.epoch);
+        let (old, new, epoch) = (old.tree(), new.tree(), new.origin.epoch);
         let mut hashes = Vec::new();
-        if old.0 != new.0 {
+        if old.size != new.size {
             let path = format!(
                 "/v1/log/consistency?from={}&to={}&epoch={epoch}",
-                old.0, new.0
+                old.size, new.size
             );
             let Some(answer) = self.get(path).await? else {
                 return Ok(false);

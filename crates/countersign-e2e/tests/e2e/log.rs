@@ -5,7 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use countersign_e2e::{
     LogCheckpoint, LogEntry, LogOrigin, LogProof, LogSigner, LogTiles, ProofGap, Receipt,
-    ReceiptAnchors, ReceiptFact, SubtreeSource as _, TileId, TreeHash, verifier_key,
+    ReceiptAnchors, ReceiptFact, SubtreeSource as _, TileId, TreeHash, TreeState, verifier_key,
     verify_consistency, verify_inclusion,
 };
 use countersign_protocol::id::{RequestId, TenantId, TextId as _};
@@ -106,6 +106,10 @@ fn hashes(list: Vec<naive::Hash>) -> Vec<TreeHash> {
 
 const SIZES: usize = 300;
 
+fn state(size: u64, root: TreeHash) -> TreeState {
+    TreeState { size, root }
+}
+
 #[test]
 fn roots_and_proofs_of_all_sizes_are_those_of_the_rfc() {
     let (leaves, mut tiles) = (leaves(SIZES), tree(SIZES));
@@ -137,7 +141,7 @@ fn roots_and_proofs_of_all_sizes_are_those_of_the_rfc() {
                 "{from} to {size}"
             );
             let old = TreeHash(naive::root(&leaves[..from]));
-            verify_consistency((from as u64, old), (to, root), &proof).unwrap();
+            verify_consistency(state(from as u64, old), state(to, root), &proof).unwrap();
         }
     }
 }
@@ -180,25 +184,27 @@ fn no_faulty_proof_is_believed() {
             assert!(verify_inclusion(leaf, index, size, &proof, TreeHash([0; 32])).is_err());
         }
         for from in 1..=size {
-            let old = (from, tiles.root(from).unwrap());
+            let old = state(from, tiles.root(from).unwrap());
             let proof = tiles.prove_consistency(from, size).unwrap();
             for other in faulty(&proof) {
                 assert!(
-                    verify_consistency(old, (size, root), &other).is_err(),
+                    verify_consistency(old, state(size, root), &other).is_err(),
                     "{from} to {size}"
                 );
             }
-            let rewritten = (from, TreeHash([9; 32]));
-            assert!(verify_consistency(rewritten, (size, root), &proof).is_err());
-            assert!(verify_consistency(old, (size, TreeHash([9; 32])), &proof).is_err());
+            let rewritten = state(from, TreeHash([9; 32]));
+            assert!(verify_consistency(rewritten, state(size, root), &proof).is_err());
+            assert!(verify_consistency(old, state(size, TreeHash([9; 32])), &proof).is_err());
             if from < size {
-                assert!(verify_consistency((size, root), old, &proof).is_err());
-                assert!(verify_consistency(old, (from, root), &[]).is_err());
+                assert!(verify_consistency(state(size, root), old, &proof).is_err());
+                assert!(verify_consistency(old, state(from, root), &[]).is_err());
             }
         }
-        verify_consistency((0, TreeHash::empty()), (size, root), &[]).unwrap();
-        assert!(verify_consistency((0, root), (size, root), &[]).is_err());
-        assert!(verify_consistency((0, TreeHash::empty()), (size, root), &[root]).is_err());
+        verify_consistency(state(0, TreeHash::empty()), state(size, root), &[]).unwrap();
+        assert!(verify_consistency(state(0, root), state(size, root), &[]).is_err());
+        assert!(
+            verify_consistency(state(0, TreeHash::empty()), state(size, root), &[root]).is_err()
+        );
     }
 }
 
