@@ -42,6 +42,11 @@ impl LogService {
         self.builder.is_some()
     }
 
+    /// Refuses a call where there is no log.
+    pub fn require(&self) -> Result<()> {
+        found(self.is_on())
+    }
+
     /// The newest signed checkpoint, and the key that verifies it.
     pub async fn checkpoint(&self, tenant: &TenantId) -> Result<(String, String)> {
         let head = self.head(tenant, None).await?;
@@ -55,7 +60,7 @@ impl LogService {
     }
 
     async fn head(&self, tenant: &TenantId, epoch: Option<i32>) -> Result<StoredHead> {
-        found(self.is_on())?;
+        self.require()?;
         let head = self.context.store.log.head(tenant, epoch).await?;
         head.ok_or(Error::NotFound)
     }
@@ -103,7 +108,7 @@ impl LogService {
 
     /// The entries of an exchange, each with its proof.
     pub async fn proofs(&self, tenant: &TenantId, request: &RequestId) -> Result<Vec<ProvenEntry>> {
-        found(self.is_on())?;
+        self.require()?;
         let mut proven = Vec::new();
         for entry in self.context.store.log.entries(tenant, request).await? {
             // Read after the entry, so that it covers it.

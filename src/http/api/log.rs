@@ -56,6 +56,7 @@ struct ProofQuery {
 
 /// `GET /v1/log/proof?requestId=`.
 pub async fn proof(As(node, caller): As<Member>, request: Request) -> HttpResult {
+    node.log.require()?;
     let query = path::query::<ProofQuery>(request.uri())?;
     let request: RequestId = path::id("requestId", &query.request_id.unwrap_or_default())?;
     let entries = node.log.proofs(&caller.origin().tenant, &request).await?;
@@ -75,6 +76,7 @@ struct ConsistencyQuery {
 
 /// `GET /v1/log/consistency?from=&to=`.
 pub async fn consistency(As(node, caller): As<Member>, request: Request) -> HttpResult {
+    node.log.require()?;
     let query = path::query::<ConsistencyQuery>(request.uri())?;
     let epoch = query
         .epoch
