@@ -296,13 +296,12 @@ section! {
         format: LogFormat = LogFormat::Pretty,
         /// Filter of the lines to log, such as `info,countersign=debug`.
         filter: String = "info".into(),
-        /// The key that signs the checkpoints of decisions and outcomes; none are logged without it.
+        /// The key that signs the checkpoints of decisions and outcomes, 32 bytes in base64; none are
+        /// logged without it.
+        key: Secret = Secret::default(),
         key_file: Option<PathBuf> = None,
         /// The name of the deployment in the checkpoints.
         origin: String = String::new(),
-        /// The contents of `key_file`.
-        #[serde(skip)]
-        key: Secret = Secret::default(),
     }
     constants {
         /// How often a node looks for decisions and outcomes to log.
