@@ -130,13 +130,11 @@ impl LogTiles {
 
 /// The root of hashes whose number is a power of two.
 fn root_of(hashes: &[TreeHash]) -> TreeHash {
-    match hashes {
-        [hash] => *hash,
-        _ => {
-            let (left, right) = hashes.split_at(hashes.len() / 2);
-            TreeHash::of_node(root_of(left), root_of(right))
-        }
+    if let [hash] = hashes {
+        return *hash;
     }
+    let (left, right) = hashes.split_at(hashes.len() / 2);
+    TreeHash::of_node(root_of(left), root_of(right))
 }
 
 /// The tile with the hashes under a subtree, and the place of the first.
