@@ -16,10 +16,12 @@ mod guard;
 mod help;
 mod hook;
 mod install;
+mod log;
 mod mcp;
 mod next_steps;
 pub mod output;
 mod policy;
+mod receipt;
 mod sets;
 mod short_id;
 mod signals;
@@ -33,6 +35,8 @@ use self::client::ClientCommand;
 pub use self::exit_action::{DENIED, ExitAction, code_of};
 #[cfg(feature = "gateway")]
 use self::gateway::{GatewayCommand, GatewayOptions};
+#[cfg(feature = "gateway")]
+use self::log::{LogArgs, LogCommand};
 
 /// An open, self-hosted approval gateway for AI agents.
 #[derive(Parser)]
@@ -97,6 +101,8 @@ pub async fn run(cli: Cli) -> anyhow::Result<ExitAction> {
     let Some(chosen) = cli.command else {
         return next_steps::run(command()).await;
     };
+    #[cfg(feature = "gateway")]
+    let chosen = for_operator(chosen);
     match chosen {
         CliCommand::Client(command) => client::run(*command).await,
         CliCommand::Completions { shell } => {
@@ -108,5 +114,19 @@ pub async fn run(cli: Cli) -> anyhow::Result<ExitAction> {
             Box::pin(gateway::run(cli.gateway, command)).await?;
             Ok(ExitAction::DONE)
         }
+    }
+}
+
+/// `log restart` is beside `log check`, and needs the gateway's configuration.
+#[cfg(feature = "gateway")]
+fn for_operator(chosen: CliCommand) -> CliCommand {
+    let CliCommand::Client(command) = chosen else {
+        return chosen;
+    };
+    match *command {
+        ClientCommand::Log(LogArgs {
+            command: LogCommand::Restart { tenant },
+        }) => CliCommand::Gateway(GatewayCommand::RestartLog { tenant }),
+        command => CliCommand::Client(Box::new(command)),
     }
 }

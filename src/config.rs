@@ -4,6 +4,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::decision::{CompactRule, Verify};
@@ -289,11 +291,31 @@ pub enum LogFormat {
 }
 
 section! {
-    /// `[log]`: logs, on standard error.
+    /// `[log]`: logs, on standard error; and the log of decisions and outcomes that clients check.
     Log {
         format: LogFormat = LogFormat::Pretty,
         /// Filter of the lines to log, such as `info,countersign=debug`.
         filter: String = "info".into(),
+        /// The key that signs the checkpoints of decisions and outcomes, 32 bytes in base64; none are
+        /// logged without it.
+        key: Secret = Secret::default(),
+        key_file: Option<PathBuf> = None,
+        /// The name of the deployment in the checkpoints.
+        origin: String = String::new(),
+    }
+    constants {
+        /// How often a node looks for decisions and outcomes to log.
+        build_ms: u64 = 5_000,
+        /// For how long events are read again: after a failover the clocks may differ.
+        overlap_ms: u64 = 60_000,
+    }
+}
+
+impl Log {
+    /// The seed of the key that signs checkpoints: 32 bytes in base64.
+    pub fn signing_seed(&self) -> Option<[u8; 32]> {
+        let bytes = STANDARD.decode(self.key.expose()).ok()?;
+        bytes.try_into().ok()
     }
 }
 
@@ -341,6 +363,7 @@ impl Config {
             "presence": self.presence.constants(),
             "notifications": self.notifications.constants(),
             "auth": self.auth.constants(),
+            "log": self.log.constants(),
         })
     }
 

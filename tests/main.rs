@@ -49,6 +49,7 @@ mod invitations;
 mod life;
 mod limits;
 mod locks;
+mod log;
 mod lost;
 mod migration;
 mod model;

@@ -6,15 +6,18 @@ mod pool;
 mod reader;
 mod refusals;
 
+use std::time::Duration;
+
 use countersign::protocol::id::TenantId;
 use countersign::store::identity::credential::RoleName;
 use futures_util::{StreamExt as _, stream};
 use sqlx::PgConnection;
 
 use self::life::Tenant;
+use crate::log::logged;
 use crate::support::database::Database;
 use crate::support::roles::Roles;
-use crate::support::{Approver, Cluster, Enforcer, compact, request_id, sealed};
+use crate::support::{Approver, Cluster, Enforcer, compact, request_id, sealed, until};
 
 /// Two nodes behind the wall.
 async fn walled() -> (Cluster, Roles) {
@@ -23,6 +26,7 @@ async fn walled() -> (Cluster, Roles) {
     let cluster = Cluster::on(database, 2, |config| {
         roles.confine(config);
         config.push.reoffer_seconds = 1;
+        logged(config);
     })
     .await;
     (cluster, roles)
@@ -109,6 +113,11 @@ async fn everything_works_behind_the_wall_and_nobody_sees_or_writes_past_it() {
         Tenant::live(&cluster, &here).await,
         Tenant::live(&cluster, &there).await,
     ];
+    let logs = "select count(distinct tenant_id) from log_leaves";
+    until("both have a log", Duration::from_secs(20), async || {
+        cluster.database.number(logs).await == 2
+    })
+    .await;
 
     let mut application = roles.connect("application").await;
     for table in tables(&cluster.database).await {

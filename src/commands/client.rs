@@ -15,9 +15,11 @@ use super::grants::{self, GrantsArgs};
 use super::guard::{self, GuardArgs};
 use super::hook::{self, HookArgs};
 use super::install::{self, InstallArgs};
+use super::log::{self, LogArgs, LogCommand};
 use super::mcp::{self, McpArgs};
 use super::output::{print_list, remark};
 use super::policy::{self, PolicyArgs};
+use super::receipt::{self, ReceiptArgs, ReceiptCommand};
 use super::sets::{self, SetsArgs};
 use super::waiting::{self, WaitingArgs};
 
@@ -68,6 +70,10 @@ pub enum ClientCommand {
     /// List or withdraw requests that stay open after their call, by a rule with `park`.
     #[command(after_help = sets::EXAMPLES, args_conflicts_with_subcommands = true)]
     Sets(SetsArgs),
+    /// Check the gateway's log of decisions and outcomes.
+    Log(LogArgs),
+    /// Add proofs to a receipt.
+    Receipt(ReceiptArgs),
     /// Choose which calls of agents need no approval, and try a call.
     ///
     /// Without a command, shows the policy. It is a file beside the profile, and applies to
@@ -117,6 +123,14 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<ExitAction> {
         ClientCommand::Waiting(args) => waiting::run(args).await,
         ClientCommand::Grants(args) => grants::run(args).await,
         ClientCommand::Sets(args) => sets::run(args).await,
+        ClientCommand::Log(args) => match args.command {
+            LogCommand::Check { options, accept } => log::check(&options, accept).await,
+            LogCommand::Restart { .. } => anyhow::bail!("this program has no gateway"),
+        },
+        ClientCommand::Receipt(args) => {
+            let ReceiptCommand::Prove { options, file } = args.command;
+            receipt::prove(&options, &file).await
+        }
         ClientCommand::Policy(args) => policy::run(args).await,
         ClientCommand::Mcp(args) => mcp::run(args).await,
         ClientCommand::Install(args) => install::run(args).await,

@@ -8,6 +8,7 @@ mod device;
 mod health;
 mod invite;
 mod key;
+mod log;
 mod page;
 mod serve;
 mod token;
@@ -88,6 +89,12 @@ pub enum GatewayCommand {
     Device(AdminArgs<DeviceCommand>),
     /// Revoke JWTs and OAuth 2.0 tokens of another issuer.
     Token(AdminArgs<TokenCommand>),
+    /// `log restart`, which is beside `log check`.
+    #[command(skip)]
+    RestartLog {
+        /// Every tenant, if none is named.
+        tenant: Option<String>,
+    },
 }
 
 // Not a doc comment: it would replace the help of the commands.
@@ -158,5 +165,6 @@ pub async fn run(options: GatewayOptions, command: GatewayCommand) -> anyhow::Re
         GatewayCommand::Token(AdminArgs { json, command }) => {
             token(&administration(&config).await?, command, json).await
         }
+        GatewayCommand::RestartLog { tenant } => log::restart(&config, tenant).await,
     }
 }

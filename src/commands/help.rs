@@ -25,6 +25,8 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "notifications",
             "passphrase",
             "verify",
+            "log",
+            "receipt",
         ],
     ),
     (

@@ -60,9 +60,11 @@ impl Config {
             security,
             tls,
             auth,
+            log,
             telemetry,
             ..
         } = self;
+        log.key.read("log.key_file", log.key_file.as_deref())?;
         database
             .url
             .read("database.url_file", database.url_file.as_deref())?;
@@ -118,6 +120,18 @@ impl Config {
             limits.wait_max_seconds > 0,
             "limits.wait_max_seconds",
             "must be at least 1",
+        )?;
+        let log = &self.log;
+        require(
+            log.key.is_empty() || log.signing_seed().is_some(),
+            "log.key_file",
+            "must name a file with 32 random bytes in base64: openssl rand -base64 32",
+        )?;
+        let is_name = |byte: u8| byte.is_ascii_graphic() && byte != b'+';
+        require(
+            log.key.is_empty() || !log.origin.is_empty() && log.origin.bytes().all(is_name),
+            "log.origin",
+            "must be a name without spaces and +, such as approve.example.com",
         )?;
         let database = &self.database;
         require(

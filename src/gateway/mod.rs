@@ -11,6 +11,7 @@ pub mod exchanges;
 mod health;
 pub mod identity;
 pub mod limit;
+pub mod log;
 pub mod notifications;
 mod page;
 pub mod pairing;
@@ -44,6 +45,7 @@ pub use self::identity::authenticate::Authenticator;
 pub use self::identity::invitations::InvitationRequest;
 pub use self::identity::platform::{ExchangeListing, PlatformService};
 pub use self::limit::RateLimiter;
+pub use self::log::{LogService, ProvenEntry};
 pub use self::notifications::NotificationService;
 pub use self::page::{ListPage, PageRequest};
 pub use self::pairing::paired::PairingLine;
@@ -107,6 +109,7 @@ impl Gateway {
             notifications,
             authenticator: Arc::new(Authenticator::new(&context, &channels, &outbound)),
             limiter: Arc::new(RateLimiter::new(&context)),
+            log: LogService::new(&context),
             health: Arc::new(HealthService::new(&context, &exchanges, &channels)),
             context,
             exchanges,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::context::GatewayContext;
 use super::health::HealthService;
 use super::limit::RateLimiter;
+use super::log::LogService;
 use super::notifications::NotificationService;
 use crate::gateway::channels::channel::ChannelService;
 use crate::gateway::channels::presence::EnforcerPresence;
@@ -28,6 +29,7 @@ pub struct Gateway {
     pub platform: Arc<PlatformService>,
     pub devices: Arc<DeviceService>,
     pub notifications: Arc<NotificationService>,
+    pub log: LogService,
     pub authenticator: Arc<Authenticator>,
     pub limiter: Arc<RateLimiter>,
     pub health: Arc<HealthService>,

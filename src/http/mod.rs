@@ -13,7 +13,7 @@ use self::api::error::{HttpRefusal, TransportError};
 use self::api::reply::AppState;
 use self::api::{
     audit, certificate, compat, device, device_invitation, exchange, generic, health, inbox,
-    introduction, invitation, notification, openapi, origin, page, page_settings, pairing,
+    introduction, invitation, log, notification, openapi, origin, page, page_settings, pairing,
     platform, presence, prompt, reply, request_log, session, sse, status, token, whoami, ws,
 };
 use self::server::drain_body;
@@ -88,6 +88,12 @@ fn plain() -> RouteTable {
         post "/v1/approvers/{approverId}/notifications" => notification::add;
         delete "/v1/approvers/{approverId}/notifications/{notificationId}" => notification::remove;
         post "/v1/approvers/{approverId}/notifications/{notificationId}/test" => notification::test;
+        get "/v1/log/checkpoint" => log::checkpoint;
+        get "/v1/log/tile/{level}/{tile}" => log::tile;
+        get "/v1/log/tile/{level}/{tile}/{part}" => log::later_tile;
+        get "/v1/log/tile/{level}/{tile}/{part}/{width}" => log::later_tile;
+        get "/v1/log/proof" => log::proof;
+        get "/v1/log/consistency" => log::consistency;
         get "/v1/presence/enforcers" => presence::list;
         get "/v1/presence/enforcers/{enforcerDeviceId}" => presence::one;
         post "/platform/v1/tenants" => platform::create_tenant;

@@ -20,6 +20,7 @@ pub mod devices;
 pub mod error;
 pub mod exchanges;
 pub mod identity;
+pub mod log;
 pub mod notifications;
 pub mod pairing;
 pub mod prompts;
@@ -37,6 +38,7 @@ use self::database::pools::Database;
 use self::error::Result;
 pub use self::exchanges::exchange::ExchangeStore;
 pub use self::identity::credentials::CredentialStore;
+pub use self::log::LogStore;
 pub use self::notifications::target::NotificationStore;
 pub use self::pairing::pairings::PairingStore;
 pub use self::prompts::status::PromptStore;
@@ -56,6 +58,7 @@ pub struct Store {
     pub prompts: Arc<PromptStore>,
     pub sessions: Arc<SessionStore>,
     pub audit: AuditStore,
+    pub log: LogStore,
     pub notifications: NotificationStore,
 }
 
@@ -79,6 +82,9 @@ impl Store {
                 database: Arc::clone(&database),
             }),
             audit: AuditStore {
+                database: Arc::clone(&database),
+            },
+            log: LogStore {
                 database: Arc::clone(&database),
             },
             notifications: NotificationStore {

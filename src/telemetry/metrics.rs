@@ -147,7 +147,7 @@ table! {
     sweep_time: MetricFamily<Histogram, 2> = "countersign_sweep_duration_seconds" ["sweep", "outcome"] in LATENCY,
         "Time a sweep took.";
     sweep_lag: MetricFamily<Histogram, 1> = "countersign_sweep_lag_seconds" ["sweep"] in LAG,
-        "How late expiry was written down, and messages were offered again.";
+        "How late expiry was written down, decisions and outcomes were logged, and messages were offered again.";
     heartbeat_age: ObservedGauge<0> = "countersign_heartbeat_age_seconds" [],
         "Time since the node's lease was last renewed; its channels are taken for dead after 15 s.";
     clock_offset: Gauge = "countersign_clock_offset_seconds" [],

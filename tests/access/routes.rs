@@ -43,6 +43,9 @@ impl Route {
             .replace("{credentialId}", "c")
             .replace("{invitationId}", "i")
             .replace("{sessionId}", "s")
+            .replace("{level}/{tile}/{part}/{width}", "0/x001/000.p/1")
+            .replace("{level}/{tile}/{part}", "0/000.p/1")
+            .replace("{level}/{tile}", "0/000")
             .replace("{version}", &page().version)
             .replace("icons/{file}", "icons/192.png")
             .replace("{directory}/{file}", "core/approver.js")
@@ -64,13 +67,14 @@ const fn route(method: &'static str, path: &'static str, roles: &'static [Role])
 }
 
 /// The protocol's paths that answer in plain JSON.
-const PLAIN: [&str; 16] = [
+const PLAIN: [&str; 17] = [
     "artifact",
     "consent",
     "decision",
     "enforcers",
     "integrations",
     "join",
+    "log",
     "page",
     "pairing",
     "pairings",
@@ -254,6 +258,32 @@ pub const ROUTES: &[Route] = &[
     route(
         "GET",
         "/v1/presence/enforcers/{enforcerDeviceId}",
+        &[Enforcer, Approver, Admin],
+    ),
+    route("GET", "/v1/log/checkpoint", &[Enforcer, Approver, Admin]),
+    route(
+        "GET",
+        "/v1/log/tile/{level}/{tile}",
+        &[Enforcer, Approver, Admin],
+    ),
+    route(
+        "GET",
+        "/v1/log/tile/{level}/{tile}/{part}",
+        &[Enforcer, Approver, Admin],
+    ),
+    route(
+        "GET",
+        "/v1/log/tile/{level}/{tile}/{part}/{width}",
+        &[Enforcer, Approver, Admin],
+    ),
+    route(
+        "GET",
+        "/v1/log/proof?requestId={requestId}",
+        &[Enforcer, Approver, Admin],
+    ),
+    route(
+        "GET",
+        "/v1/log/consistency?from=1&to=1",
         &[Enforcer, Approver, Admin],
     ),
     route("POST", "/v1/session/event", &[Enforcer]),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use axum::response::Response;
 use countersign::e2e::MAX_DEVICES;
 use countersign::gateway::limit::{RateClass, RateLimit};
+use countersign::gateway::log::LOG_NUMBER;
 use countersign::http::api::error::{HttpRefusal, TransportError, add_headers};
 use countersign::protocol::device::{MAX_DEVICE_INVITATIONS, MAX_INTRODUCTIONS, MAX_STATEMENTS};
 use countersign::protocol::error::{Code, DeviceError, Error, NotificationError, ThrottleDetails};
@@ -109,6 +110,7 @@ fn rules() -> Vec<(&'static str, Error)> {
             parameter("query", "each parameter once, percent-encoded"),
         ),
         ("invalidId", parameter("approverId", id)),
+        ("invalidLogNumber", parameter("approverId", LOG_NUMBER)),
         ("invalidKeyId", parameter("signerKeyId", id)),
         (
             "invalidDeviceId",

@@ -9,7 +9,7 @@ use crate::support::contract::Operation;
 use crate::support::{Cluster, Contract, until};
 
 /// Calls whose examples name what only a node can make up; as they stand, there is no such thing.
-pub const MADE_UP: [&str; 15] = [
+pub const MADE_UP: [&str; 21] = [
     "readOutcome",
     "acknowledge",
     "resolvePairing",
@@ -25,6 +25,12 @@ pub const MADE_UP: [&str; 15] = [
     "join",
     "removeNotification",
     "testNotification",
+    "readLogCheckpoint",
+    "readLogTile",
+    "readPartialLogTile",
+    "readPartialLaterLogTile",
+    "readLogProof",
+    "readLogConsistency",
 ];
 
 /// Where a call stands in the order of the examples: what others are about comes first, and ends

@@ -9,15 +9,18 @@ use axum::http::Method;
 use countersign::client::approver::ApproverChoice;
 use countersign::e2e::ArtifactHints;
 use countersign::protocol::decision::Verdict;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
+use super::approver::prepared;
 use super::enforcer::decide;
 use super::sets::{NAMES, decided, path, results, scene, verify};
 use crate::client::devices::asks;
 use crate::client::people::{ClientScene, PATIENCE, choice};
 use crate::client::sets::team;
 use crate::hostile::meddler::{Meddler, Route};
+use crate::log::logged;
+use crate::support::Cluster;
 use crate::support::process::{Signal, countersign, signal};
 use crate::support::until;
 
@@ -79,6 +82,31 @@ async fn an_approval_of_another_choice_is_neither_reported_nor_counted() {
         let ended = verify(&world, "bot", &[&[saved.as_str()], demands].concat());
         assert_eq!(ended.code, code, "{demands:?}: {}", ended.err);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn proofs_from_the_log_show_that_an_agents_machine_asked() {
+    let world = ClientScene::with(Cluster::with(1, logged).await);
+    let mut enforcer = world.enforcer("bot").await;
+    let people = team(&world, &mut enforcer, &NAMES).await;
+    let (file, saved) = path(&world, "receipt.json");
+    let run = ["run", "--approvals", "2", "--save", &saved, "--", "true"];
+    let approve = choice(Verdict::Approve);
+    let decisions = [(&people[0], approve.clone()), (&people[1], approve)];
+    decided(&world, &run, &decisions).await.expect(0);
+    let verified = || verify(&world, "bot", &[&saved, "--json"]);
+    let asked = |shown: &Value| results(shown, "asked").concat();
+    assert_eq!(asked(&verified().expect(0).json()), "absent");
+    until("the log has the decisions", PATIENCE, async || {
+        let mut prove = prepared(&world, "bot", &["receipt", "prove", &saved]);
+        prove.output().unwrap().status.success()
+    })
+    .await;
+    assert_eq!(asked(&verified().expect(0).json()), "proven");
+    let mut receipt: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    receipt["log"].as_array_mut().unwrap().reverse();
+    std::fs::write(&file, receipt.to_string()).unwrap();
+    assert_eq!(asked(&verified().expect(77).json()), "failed");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -36,6 +36,7 @@ const MAX_WORD_CHARS = 1_024;
 const MAX_ACTIONS = 8;
 const MAX_CAPTION_CHARS = 80;
 const DEVICES = "countersign.devices";
+const LOG = "countersign.log";
 const OUTCOME = "countersign.outcome";
 const REPOSITORY = "countersign.repository";
 const SALT = "countersign.salt";
@@ -239,12 +240,12 @@ function readRest(node, isRuleKnown) {
 	const isSalt = (/** @type {string} */ name, /** @type {unknown} */ value) =>
 		name === SALT && typeof value === "string" && SALT_TEXT.test(value);
 	// The repository and the rule have places of their own, the devices are compared with those
-	// that are known, and the key says nothing to people. Their form was checked.
+	// that are known, and the key and the checkpoint of the log say nothing to people.
 	const isRead = (/** @type {string} */ name, /** @type {any} */ value) =>
 		name === DEVICES ||
 		name === REPOSITORY ||
 		(name === RULE && isRuleKnown) ||
-		(name === OUTCOME && value.v === 1);
+		((name === OUTCOME || name === LOG) && value.v === 1);
 	const others = Object.entries(extensions ?? {}).filter(
 		([name, value]) => !isRead(name, value) && !isSalt(name, value),
 	);

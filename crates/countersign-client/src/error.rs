@@ -91,6 +91,14 @@ pub enum ClientError {
     Orders { path: PathBuf, problem: String },
     #[error("cannot tell which grants were given: {path} cannot be used: {problem}")]
     GivenGrants { path: PathBuf, problem: String },
+    #[error(
+        "the log cannot be checked: {path} cannot be used: {problem}; look at it before you remove it"
+    )]
+    LogMemory { path: PathBuf, problem: String },
+    #[error(
+        "the gateway's log does not have this decision; it is logged a few seconds after it was made, if the gateway has a log"
+    )]
+    NotLogged,
     #[error("cannot tell which commands were approved: {path} cannot be used: {problem}")]
     ApprovedCommands { path: PathBuf, problem: String },
     #[error("the request cannot be kept: {path} cannot be used: {problem}")]

@@ -39,6 +39,7 @@
 //! | `enforcer` | requests, and the checks before an answer counts |
 //! | `approval` | the same for agents written in Rust: ask, run if approved, submit now and resume later |
 //! | `approver` | joining, pairing, reading, deciding, devices |
+//! | `log` | the gateway's log of decisions and outcomes, checked against what was seen before |
 //! | `record` | a decision that can be verified offline |
 //! | `visible` | text from elsewhere, fit for a terminal |
 
@@ -50,6 +51,7 @@ mod channel;
 pub mod enforcer;
 mod error;
 mod gateway;
+pub mod log;
 mod private_file;
 pub mod profile;
 mod random;

@@ -2,20 +2,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::accept::DECISION;
 use super::bundle::DeviceBundle;
 use super::device_id::DeviceId;
+use super::encoding::parse;
 use super::error::{Error, Result};
+use super::log_entry::{LogEntry, LogProof};
 use super::proof_gap::ProofGap;
 use super::receipt::{Receipt, ReceiptPart};
 use super::statement::{SignedStatement, StatementChange};
 use super::trust::DeviceTrust;
 use countersign_protocol::id::{ApproverId, TenantId};
+use countersign_protocol::signature::PublicKey;
 
 /// The devices that a verifier trusts, from elsewhere than the receipt.
 #[derive(Debug, Clone, Default)]
 pub struct ReceiptAnchors {
     trusts: Vec<DeviceTrust>,
     devices: BTreeMap<ApproverId, BTreeSet<DeviceId>>,
+    log_keys: Vec<(TenantId, PublicKey)>,
 }
 
 impl ReceiptAnchors {
@@ -31,6 +36,32 @@ impl ReceiptAnchors {
     pub fn with_device(mut self, approver: ApproverId, device: DeviceId) -> Self {
         self.devices.entry(approver).or_default().insert(device);
         self
+    }
+
+    /// The key of the log of a tenant.
+    #[must_use]
+    pub fn with_log_key(mut self, tenant: TenantId, key: PublicKey) -> Self {
+        self.log_keys.push((tenant, key));
+        self
+    }
+
+    /// Whether the tenant's log has the decisions of all parts. Its gateway takes only what an enforcer
+    /// has submitted.
+    pub(super) fn check_asked(&self, receipt: &Receipt) -> Result<(), ProofGap> {
+        let mut keys = self.log_keys.iter();
+        let key = keys.find(|(tenant, _)| *tenant == receipt.tenant);
+        let (Some((_, key)), false) = (key, receipt.log.is_empty()) else {
+            return Err(ProofGap::Absent);
+        };
+        for (part, proof) in receipt.parts.iter().zip(&receipt.log) {
+            let decision = parse(DECISION, part.decision.as_bytes())?;
+            let entry = LogEntry::of_decision(part.request_id.clone(), &decision);
+            let checkpoint = LogProof::parse(proof)?.verify(&entry, key)?;
+            if !checkpoint.origin.is_of(&receipt.tenant) {
+                return Err(Error::Log("the proof is from the log of another tenant").into());
+            }
+        }
+        Ok(())
     }
 
     /// The anchors for one approver. The keys behind an id are taken from `known`: an id is a hash

@@ -141,4 +141,8 @@ pub enum Error {
     OtherOutcome { what: &'static str },
     #[error("the decisions in the receipt do not lead to its outcome by its rule")]
     OtherCount,
+
+    /// About the log of decisions and outcomes.
+    #[error("{0}")]
+    Log(&'static str),
 }

@@ -29,6 +29,10 @@ pub const DEVICES: &str = "countersign.devices";
 /// The extension that names the key of the outcome.
 pub const OUTCOME: &str = "countersign.outcome";
 
+/// The extension that has the newest checkpoint of the gateway's log that the enforcer has seen. The
+/// gateway cannot read it, and so cannot show the enforcer and its approvers logs that differ.
+pub const LOG: &str = "countersign.log";
+
 pub(super) type NamedDevices = BTreeMap<ApproverId, BTreeSet<DeviceId>>;
 
 /// Adds `repoRef` and the text behind it to the members of an artifact.
@@ -51,6 +55,11 @@ pub fn name_devices(members: &mut Map<String, Value>, asked: &[DeviceTrust]) {
         (trust.approver().to_string(), devices)
     });
     insert(members, DEVICES, Value::Object(named.collect()));
+}
+
+/// Adds the signed note of a checkpoint to the members of an artifact.
+pub fn name_checkpoint(members: &mut Map<String, Value>, note: &str) {
+    insert(members, LOG, json!({ "v": 1, "note": note }));
 }
 
 pub(super) fn insert(members: &mut Map<String, Value>, name: &str, value: Value) {

@@ -46,6 +46,7 @@
 //! | `decision`, `accept`, `grant` | signing a decision, and the checks before it is acted on |
 //! | `rule`, `rule_refusal`, `votes` | the rule of a call that several people approve, and the count of their decisions |
 //! | `outcome` | the result at the enforcer, signed for the approver |
+//! | `merkle`, `log_tiles`, `checkpoint`, `log_entry` | the log of decisions and outcomes, and the proofs from it |
 //! | `receipt`, `proof`, `proof_gap`, `anchors` | everything about one call in a file, and its verification without the gateway |
 //!
 //! A value from the network has another type before its checks than after: a [`DeviceBundle`] is
@@ -61,6 +62,7 @@ mod accept;
 mod anchors;
 mod artifact;
 mod bundle;
+mod checkpoint;
 mod comparison;
 mod control;
 mod decision;
@@ -75,6 +77,9 @@ mod introduction;
 mod invitation;
 mod keys;
 mod link;
+mod log_entry;
+mod log_tiles;
+mod merkle;
 mod operators;
 mod outcome;
 mod pairing;
@@ -97,6 +102,7 @@ pub use accept::{
 pub use anchors::ReceiptAnchors;
 pub use artifact::{ArtifactContext, OpenedArtifact, PlainArtifact, open_artifact, seal_artifact};
 pub use bundle::{DeviceBundle, DeviceName, EnforcerBundle, MAX_LABEL_CHARS, is_label};
+pub use checkpoint::{LogCheckpoint, LogOrigin, LogSigner, MAX_NOTE_BYTES, verifier_key};
 pub use comparison::{ComparisonDigits, DigitComparison};
 pub use control::{ControlOrder, ControlParties, MAX_PAUSE_LIFETIME, SignedControl};
 pub use countersign_protocol::decision::DecisionScope;
@@ -105,7 +111,9 @@ pub use device_id::{DeviceId, MAX_DEVICES};
 pub use encoding::DEVICE_ID;
 pub use endorsement::EndorsementRequest;
 pub use error::Error;
-pub use extensions::{DEVICES, OUTCOME, REPOSITORY, hide_repository, name_devices};
+pub use extensions::{
+    DEVICES, LOG, OUTCOME, REPOSITORY, hide_repository, name_checkpoint, name_devices,
+};
 pub use grant::{Grant, GrantMatch, GrantOutcome, MAX_GRANT_LIFETIME, WordPattern};
 pub use hints::{ArtifactHints, HintsKey};
 pub use introduction::{INTRODUCED_KEY, INTRODUCTION, SIGNED_INTRODUCTION};
@@ -114,6 +122,9 @@ pub use invitation::{DeviceAnswer, DeviceInvitation, DeviceLink, SignedInvitatio
 pub use invitation::{INVITATION, SIGNED_INVITATION};
 pub use keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 pub use link::{Fingerprint, PairingLink, PairingSecret};
+pub use log_entry::{EntryKind, LogEntry, LogProof};
+pub use log_tiles::{LogTiles, NeededTiles, TILE_WIDTH, TileId};
+pub use merkle::{SubtreeSource, TreeHash, TreeState, verify_consistency, verify_inclusion};
 pub use operators::{MAX_OPERATORS, OperatorList};
 pub use outcome::{
     DenialCause, OutcomeEffect, OutcomeKey, OutcomeStatement, OutcomeSubject, decision_digest,

@@ -41,8 +41,8 @@ words! {
         /// The decisions, counted by the rule, lead to the outcome; without an outcome, they settle
         /// the call.
         Count = "count",
-        /// An enforcer asked, before the decision. Nothing in a receipt proves it yet: an approver
-        /// could make up a request, with a rule that the own approval satisfies.
+        /// An enforcer asked: the gateway's log has the decisions. Without a proof from it, an approver
+        /// could have made up the request, with a rule that the own approval satisfies.
         Asked = "asked",
     }
 }
@@ -186,7 +186,7 @@ impl Receipt {
             }
         };
         checks.note(ReceiptFact::Count, None, count);
-        checks.note::<()>(ReceiptFact::Asked, None, Err(ProofGap::Absent));
+        checks.note(ReceiptFact::Asked, None, anchors.check_asked(self));
         let parts = parts.into_iter().map(|proof| PartReport {
             verdict: proof.verdict,
             hints: proof.hints,

@@ -33,6 +33,8 @@ pub struct Receipt {
     pub devices: Vec<String>,
     /// The DSSE envelope.
     pub outcome: Option<String>,
+    /// Proofs that the gateway's log has the decisions, one for each part; empty if there are none.
+    pub log: Vec<String>,
 }
 
 redacted! { Receipt = "Receipt(redacted)" }
@@ -81,6 +83,7 @@ impl Receipt {
             artifact: reader.optional_str("artifact")?.map(str::to_owned),
             devices: texts.ok_or_else(|| reader.refusal("devices", expected))?,
             outcome: reader.optional_str("outcome")?.map(str::to_owned),
+            log: read_proofs(&mut reader, parts.len())?,
             parts,
         };
         reader.finish()?;
@@ -102,10 +105,22 @@ impl Receipt {
         if let Some(outcome) = &self.outcome {
             members["outcome"] = outcome.as_str().into();
         }
+        if !self.log.is_empty() {
+            members["log"] = json!(&self.log);
+        }
         let text = format!("{members:#}\n");
         Self::parse(text.as_bytes())?;
         Ok(text)
     }
+}
+
+fn read_proofs(reader: &mut MemberReader<'_, '_>, count: usize) -> Result<Vec<String>> {
+    let read = reader.optional_as("log", "the text of a proof for each part", |node| {
+        let texts = node.as_array()?.iter().map(JsonNode::as_str);
+        let texts: Option<Vec<_>> = texts.map(|text| text.map(str::to_owned)).collect();
+        texts.filter(|texts| texts.len() == count)
+    });
+    Ok(read?.unwrap_or_default())
 }
 
 impl ReceiptPart {

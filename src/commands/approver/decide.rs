@@ -23,6 +23,7 @@ use crate::commands::client_options::ClientOptions;
 use crate::commands::complete;
 use crate::commands::exit_action::{DENIED, ExitAction, FAILURE};
 use crate::commands::grant_text::{describe_match, subject_of};
+use crate::commands::log::remark_problems;
 use crate::commands::output::{print_json, print_line, save};
 use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, parse_duration};
 
@@ -285,7 +286,9 @@ async fn decide(
     screen.progress("waiting for the agent's machine to confirm …");
     let delivered = approver.delivered(&item, &decided, args.wait).await;
     screen.clear();
-    report(args, &mut screen, &item, &decided, &delivered)
+    let reported = report(args, &mut screen, &item, &decided, &delivered);
+    remark_problems(&approver, &item).await;
+    reported
 }
 
 fn report(

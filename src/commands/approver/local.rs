@@ -10,6 +10,7 @@ use super::input::is_interactive;
 use super::passphrase;
 use super::questions::{ask_answers, asks_questions};
 use super::view::render;
+use crate::commands::log::remark_problems;
 use crate::commands::output::{print_line, remark};
 use crate::commands::terminal::{ask_next, output_has_colour};
 
@@ -78,5 +79,6 @@ pub async fn decide_here(approver: &Approver, item: &InboxRequest) -> anyhow::Re
         }
         Err(error) => return Err(error.into()),
     }
+    remark_problems(approver, item).await;
     Ok(true)
 }

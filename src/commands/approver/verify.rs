@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
+use countersign::client::log::known_keys;
 use countersign::client::profile::{Profile, ProfileError, ProfileFile};
 use countersign::client::{ClientError, DecisionRecord, MAX_RECORD_BYTES, VerifiedRecord, visible};
 use countersign::e2e::{DeviceId, DeviceTrust, Error};
@@ -48,6 +49,10 @@ pub fn run(args: &VerifyArgs) -> anyhow::Result<ExitAction> {
             [] => anchors_of(trusts(&args.options.file()?)?),
             devices => named_anchors(devices)?,
         };
+        let keys = known_keys(&args.options.file()?)?.into_iter();
+        let anchors = keys.fold(anchors, |anchors, (tenant, key)| {
+            anchors.with_log_key(tenant, key)
+        });
         let json = args.options.json;
         return verify_receipt(&text, &anchors, &args.demands, json, &mut screen);
     }

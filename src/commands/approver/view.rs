@@ -7,7 +7,7 @@ use std::time::Duration;
 use countersign::agent::Agent;
 use countersign::client::approver::{InboxRequest, StrangeDevice, agent_reason, requested_actions};
 use countersign::client::visible;
-use countersign::e2e::{ArtifactRule, DEVICES, OUTCOME, PlainArtifact, REPOSITORY, RULE};
+use countersign::e2e::{ArtifactRule, DEVICES, LOG, OUTCOME, PlainArtifact, REPOSITORY, RULE};
 use countersign::protocol::timestamp::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -221,8 +221,10 @@ pub fn render_artifact(artifact: &PlainArtifact, colour: bool) -> String {
         // if they held anything else.
         extensions.remove(REPOSITORY);
         extensions.remove(DEVICES);
-        if extensions.get(OUTCOME).is_some_and(|named| named["v"] == 1) {
-            extensions.remove(OUTCOME);
+        for name in [OUTCOME, LOG] {
+            if extensions.get(name).is_some_and(|named| named["v"] == 1) {
+                extensions.remove(name);
+            }
         }
         if let Some(ArtifactRule::Known(_)) = artifact.rule() {
             extensions.remove(RULE);

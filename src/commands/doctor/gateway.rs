@@ -11,6 +11,7 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use crate::commands::findings::{FindingReport, FindingStatus};
+use crate::commands::log;
 
 const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// The header has whole seconds.
@@ -46,6 +47,9 @@ pub async fn check(file: &ProfileFile, report: &mut FindingReport) {
         compare(answer, clock.now().inner(), report);
     }
     approvers(&mut enforcer, reached, report).await;
+    if reached {
+        log::add_finding(&enforcer, report).await;
+    }
 }
 
 /// Whether the gateway takes the credential.

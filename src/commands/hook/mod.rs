@@ -25,6 +25,7 @@ use self::turn::{AgentWatch, TurnMark};
 use super::complete;
 use super::exit_action::ExitAction;
 use super::guard::{GuardAddress, INTERRUPTED, ObservedEvent};
+use super::log::session_problems;
 use super::signals::stop_signals;
 use super::terminal::parse_duration;
 
@@ -165,11 +166,24 @@ async fn answer(
             None => observe(&session, observed, &file).await,
         }
     };
-    let context = tokio::select! {
-        context = observing => context,
-        () = stop.cancelled() => None,
+    // Not through a guard, which has the profile.
+    let checks_log = event.kind == EventKind::SessionStart && args.guard.is_none();
+    let checking = async {
+        if checks_log {
+            session_problems(&file).await
+        } else {
+            None
+        }
     };
-    HookOutput::of(agent, &event, &HookVerdict::NotAsked, context.as_deref())
+    let (context, problems) = tokio::select! {
+        both = async { tokio::join!(observing, checking) } => both,
+        () = stop.cancelled() => (None, None),
+    };
+    let output = HookOutput::of(agent, &event, &HookVerdict::NotAsked, context.as_deref());
+    match problems {
+        Some(stderr) => HookOutput { stderr, ..output },
+        None => output,
+    }
 }
 
 async fn input() -> Result<Vec<u8>, String> {

@@ -1,6 +1,6 @@
 //! The periodic work of every node: expiry, refreshing credentials and more. Statements are guarded
 //! and periods have jitter, so that nodes may run the same sweep at once and no leader is needed.
-//! Retention alone is done by one node at a time.
+//! Retention and the log are done by one node at a time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,6 +87,12 @@ pub(in crate::gateway) fn start(
     sweeps.every("notifications", notify_every, |gateway| async move {
         gateway.notifications.sweep().await
     });
+    if gateway.log.is_on() {
+        let build_every = Duration::from_millis(config.log.build_ms);
+        sweeps.every("log", build_every, |gateway| async move {
+            gateway.log.build().await
+        });
+    }
     let auth = &config.auth;
     if auth.jwt() && auth.jwt_secret.is_empty() {
         // Shorter than configured, because jitter adds up to a fifth.

@@ -19,6 +19,7 @@ pub(super) mod inbox;
 pub(super) mod introduction;
 pub(super) mod invitation;
 mod limit;
+pub(super) mod log;
 pub(super) mod notification;
 pub(super) mod openapi;
 pub(super) mod origin;

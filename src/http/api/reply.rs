@@ -257,7 +257,7 @@ pub fn extended<const N: usize>(mut answer: Value, optional: [(&str, Option<Valu
     answer
 }
 
-fn typed(status: StatusCode, media_type: &str, text: Bytes) -> Response {
+pub fn typed(status: StatusCode, media_type: &str, text: Bytes) -> Response {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;
     if let Ok(value) = HeaderValue::from_str(media_type) {

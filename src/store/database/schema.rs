@@ -81,9 +81,30 @@ async fn try_to_migrate(url: &str) -> Result<(), MigrationError> {
         .execute(&mut connection)
         .await
         .map_err(StoreError::from)?;
+    drop_unfinished_indexes(&mut connection).await?;
     let outcome = MIGRATIONS.run(&mut connection).await;
     drop(connection.close().await);
     Ok(outcome?)
+}
+
+/// An index that was not built to its end is never used, and would keep the migration from building it
+/// again.
+async fn drop_unfinished_indexes(connection: &mut PgConnection) -> Result<()> {
+    let drops = sqlx::query_scalar!(
+        r#"
+        select format('drop index concurrently %s', x.indexrelid::regclass) as "drop!"
+          from pg_index x
+          join pg_class c on c.oid = x.indexrelid
+         where not x.indisvalid and c.relnamespace = current_schema()::regnamespace
+           and c.relname = 'exchange_events_at'
+        "#,
+    );
+    for text in drops.fetch_all(&mut *connection).await? {
+        sqlx::query(sqlx::AssertSqlSafe(text))
+            .execute(&mut *connection)
+            .await?;
+    }
+    Ok(())
 }
 
 fn waited_too_long(error: &MigrationError) -> bool {

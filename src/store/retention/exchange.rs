@@ -72,6 +72,11 @@ impl Database {
                 delete from exchange_payloads p using to_delete d
                  where p.tenant_id = d.tenant_id and p.request_id = d.request_id
             ),
+            -- The tree of the log keeps its hashes.
+            leaves as (
+                delete from log_leaves l using to_delete d
+                 where l.tenant_id = d.tenant_id and l.request_id = d.request_id
+            ),
             items as materialized (
                 select i.tenant_id, i.request_id, i.approver_id
                   from inbox_items i

@@ -8,6 +8,7 @@ use super::role::{Approver, POLL_PAUSE};
 use crate::enforcer::GrantSubject;
 use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayCall, path};
+use crate::log::note_decision;
 use crate::profile::EnforcerRecord;
 use crate::random::random;
 use crate::record::DecisionRecord;
@@ -175,6 +176,7 @@ impl Approver {
             Some("NOT_FOUND") => ClientError::GoneAfterSigning,
             _ => error,
         })?;
+        note_decision(&self.file, &self.tenant, id, &body, self.now());
         Ok(AcceptedDecision {
             verdict: choice.verdict,
             body,

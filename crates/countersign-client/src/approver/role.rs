@@ -12,6 +12,7 @@ use crate::access::{GatewayAccess, call_deadline};
 use crate::channel::{ChannelRole, ChannelWatch};
 use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayClient, path};
+use crate::log::LogCheck;
 use crate::profile::{ApproverProfile, EnforcerRecord, Profile, ProfileError, ProfileFile};
 use crate::retry::RetryPause;
 use countersign_e2e::{DeviceBundle, DeviceId, DeviceKeys, DeviceTrust};
@@ -121,6 +122,17 @@ impl Approver {
 
     pub fn client(&self) -> &GatewayClient {
         &self.access.client
+    }
+
+    /// A check of the gateway's log against what this device has seen of it.
+    pub fn log_check(&self, deadline: Instant) -> LogCheck<'_> {
+        LogCheck {
+            client: self.client(),
+            tenant: &self.tenant,
+            file: &self.file,
+            now: self.now(),
+            deadline,
+        }
     }
 
     /// The file that this was opened from.

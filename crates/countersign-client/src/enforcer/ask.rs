@@ -11,10 +11,11 @@ use super::pending_request::{PendingRequest, RequestSubmission, recipients};
 use super::role::Enforcer;
 use crate::error::{ClientError, Result};
 use crate::gateway::GatewayCall;
+use crate::log::newest_note;
 use crate::random::random;
 use countersign_e2e::{
-    DeviceTrust, OutcomeKey, OwnRequest, PlainArtifact, hide_repository, name_devices,
-    seal_artifact,
+    DeviceTrust, OutcomeKey, OwnRequest, PlainArtifact, hide_repository, name_checkpoint,
+    name_devices, seal_artifact,
 };
 use countersign_protocol::id::{SessionId, TextId as _};
 use countersign_protocol::timestamp::Timestamp;
@@ -158,6 +159,9 @@ impl Enforcer {
         hide_repository(&mut members, &request.repository, &mut random)?;
         name_devices(&mut members, devices);
         outcome_key.name_in(&mut members);
+        if let Some(note) = newest_note(&self.file, &self.tenant) {
+            name_checkpoint(&mut members, &note);
+        }
         let text = Value::Object(members).to_string();
         Ok(PlainArtifact::complete(&text, &mut random)?)
     }

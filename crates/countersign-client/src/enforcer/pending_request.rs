@@ -10,6 +10,7 @@ use super::approval_request::{AcceptedApproval, ApprovalDenial};
 use super::role::Enforcer;
 use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayAnswer, GatewayCall, path};
+use crate::log::note_outcome;
 use crate::record::DecisionRecord;
 use crate::wire;
 use countersign_e2e::{
@@ -385,9 +386,13 @@ impl PendingRequest<'_> {
         let deadline = Instant::now() + ACK_TIMEOUT;
         let (access, id, msg_id) = (&self.enforcer.access, self.request_id(), &message.id);
         let sent = access.acknowledge(id, msg_id, outcome, deadline);
+        let sent = sent.await;
         // A gateway of an older version knows no outcomes.
-        if (sent.await).is_err_and(|error| error.is_refusal(400)) {
+        if sent.as_ref().is_err_and(|error| error.is_refusal(400)) {
             let _ignored = access.acknowledge(id, msg_id, None, deadline).await;
         }
+        let outcome = outcome.filter(|_| sent.is_ok());
+        let Enforcer { file, tenant, .. } = &*self.enforcer;
+        note_outcome(file, tenant, id, message.digest, outcome, access.now());
     }
 }

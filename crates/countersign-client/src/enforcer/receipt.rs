@@ -163,6 +163,7 @@ impl Enforcer {
             devices: self.statements(&parts).await,
             parts,
             outcome: outcome.map(str::to_owned),
+            log: Vec::new(),
         }
     }
 

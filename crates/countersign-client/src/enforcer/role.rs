@@ -8,6 +8,7 @@ use super::receipt_folder::ReceiptFolder;
 use crate::access::GatewayAccess;
 use crate::error::{ClientError, Result};
 use crate::gateway::GatewayClient;
+use crate::log::LogCheck;
 use crate::profile::{ApproverRecord, ENFORCER, EnforcerProfile, Profile, ProfileFile};
 use countersign_e2e::EnforcerKeys;
 use countersign_protocol::clock::Clock;
@@ -83,6 +84,17 @@ impl Enforcer {
 
     pub fn client(&self) -> &GatewayClient {
         &self.access.client
+    }
+
+    /// A check of the gateway's log against what this enforcer has seen of it.
+    pub fn log_check(&self, deadline: Instant) -> LogCheck<'_> {
+        LogCheck {
+            client: self.client(),
+            tenant: &self.tenant,
+            file: &self.file,
+            now: self.access.now(),
+            deadline,
+        }
     }
 
     pub(super) fn approver(&self, id: &str) -> Option<&ApproverRecord> {

@@ -25,6 +25,7 @@ mod hints;
 mod introduction;
 mod invitation;
 mod judging;
+mod log;
 mod operators;
 mod outcome;
 mod outcome_set;

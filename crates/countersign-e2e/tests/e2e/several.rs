@@ -235,6 +235,7 @@ impl SetScene {
             parts: decided.iter().map(|it| it.part.clone()).collect(),
             devices: Vec::new(),
             outcome: Some(self.outcome(decided, effect)),
+            log: Vec::new(),
         }
     }
 }
