@@ -57,6 +57,7 @@ pub use self::prompts::session::{ReportCommand, SessionService};
 pub use self::services::Gateway;
 pub use crate::store::identity::signing_key::NewSigningKey;
 
+use self::channels::new_messages::NewMessages;
 use self::identity::secret::ClusterSecret;
 use self::notifications::hints::NotificationHints;
 use crate::clock::Clock;
@@ -82,6 +83,7 @@ impl Gateway {
         let (notices, asked) = NotificationHints::new(notifications::off(config).is_none());
         let context = Arc::new(GatewayContext {
             notices,
+            new_messages: NewMessages::default(),
             config: Arc::clone(config),
             names: CodeNames::new(&config.protocol.name),
             node: store.database.node().clone(),

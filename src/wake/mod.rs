@@ -84,6 +84,21 @@ impl WakeHub {
         });
     }
 
+    /// The same, but other nodes are not told which message it is.
+    pub fn wake_here_for(&self, key: &WakeKey, message: MessageId) {
+        let digest = key.digest();
+        self.waiters.wake_for(digest, message);
+        self.tell_others(WakeHint {
+            digest,
+            message: None,
+        });
+    }
+
+    /// How many waiters of this node wait for a key.
+    pub fn waiter_count(&self, key: &WakeKey) -> usize {
+        self.waiters.count(key.digest())
+    }
+
     fn tell_others(&self, hint: WakeHint) {
         if let Some(bus) = &self.bus
             && bus.try_send(hint).is_err()

@@ -117,6 +117,12 @@ impl WaiterTable {
         }
     }
 
+    pub(super) fn count(&self, digest: u64) -> usize {
+        let entries = self.entries();
+        let entry = entries.get(&digest);
+        entry.map_or(0, |entry| entry.signal.receiver_count())
+    }
+
     pub(super) fn wake(&self, digest: u64, cause: WakeCause) {
         if let Some(entry) = self.entries().get(&digest) {
             entry.wake(cause);

@@ -2,7 +2,7 @@
 //! functions here turn them into an outcome.
 
 use super::error::{Error, Result};
-use super::id::OperationId;
+use super::id::{MessageId, OperationId};
 use super::idempotent::{InsertFact, InsertOutcome, InsertRefusal};
 use super::timestamp::Timestamp;
 use super::words::words;
@@ -56,8 +56,16 @@ pub enum NotWritten {
     Other,
 }
 
+/// An exchange as it was just written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewExchange {
+    pub accepted_at: Timestamp,
+    /// What the approvers with a channel on this node call the enforcer, by their messages.
+    pub labels: Vec<(MessageId, Option<String>)>,
+}
+
 /// Of an exchange that has the id of a submission, its state and expiry.
-pub type SubmissionFact = InsertFact<(), (ExchangeState, Timestamp), NotWritten>;
+pub type SubmissionFact = InsertFact<NewExchange, (ExchangeState, Timestamp), NotWritten>;
 
 #[derive(Debug, Clone)]
 pub struct JudgedSubmission {
@@ -67,6 +75,8 @@ pub struct JudgedSubmission {
     pub duplicate: bool,
     /// Whether an idempotency key gave the answer.
     pub replayed: bool,
+    /// If this attempt wrote it.
+    pub new: Option<NewExchange>,
 }
 
 pub fn judge_submission(
@@ -75,11 +85,12 @@ pub fn judge_submission(
     expires_at: Timestamp,
 ) -> Result<JudgedSubmission> {
     match fact.judge(operation) {
-        Ok(InsertOutcome::New(())) => Ok(JudgedSubmission {
+        Ok(InsertOutcome::New(new)) => Ok(JudgedSubmission {
             state: ExchangeState::PendingApproval,
             expires_at,
             duplicate: false,
             replayed: false,
+            new: Some(new),
         }),
         Ok(InsertOutcome::Repeated {
             value: (state, expires_at),
@@ -90,6 +101,7 @@ pub fn judge_submission(
             expires_at,
             duplicate,
             replayed,
+            new: None,
         }),
         Err(InsertRefusal::KeyReused) => Err(Error::IdempotencyKeyReused),
         Err(InsertRefusal::AlreadyExists) => Err(Error::AlreadyExists),

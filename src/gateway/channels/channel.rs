@@ -212,6 +212,10 @@ impl ChannelService {
         };
         channel.count(1.0);
         self.store.open_channel(row).await?;
+        if matches!(channel.key, WakeKey::Enforcer(..)) {
+            // An older channel is not the newest any more.
+            self.context.wake.wake([channel.key.clone()]);
+        }
         Ok(channel)
     }
 

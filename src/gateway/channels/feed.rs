@@ -4,15 +4,17 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use time::OffsetDateTime;
-use tokio::time::sleep_until;
+use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
 use crate::gateway::channels::channel::{Channel, role_of};
 use crate::gateway::channels::closing::ChannelCloseReason;
 use crate::gateway::channels::inbox_scan::{InboxScan, OVERLAP_GRACE, PER_PAGE};
+use crate::gateway::channels::new_messages::NewMessage;
 use crate::gateway::channels::offer_backlog::OfferBacklog;
 use crate::gateway::channels::push::{PushService, for_enforcer};
 use crate::gateway::context::GatewayContext;
@@ -20,12 +22,14 @@ use crate::gateway::error::{Error, Result};
 use crate::protocol::id::{EnforcerId, MessageId, TenantId};
 use crate::store::channels::claim;
 use crate::store::channels::claim::{ClaimRow, TakeOver};
-use crate::store::channels::enforcer_messages::ClaimedMessage;
+use crate::store::channels::enforcer_messages::{ClaimedMessage, ForEnforcer};
 use crate::store::channels::read_decision::{DecisionRead, DecisionReadRow};
 use crate::wake::{WakeCause, WakeKey, WakeNews};
 
 /// Fewer than of a page that is weighed: decisions may be large.
 const NAMED_PER_PAGE: usize = 4;
+/// How long a channel counts as the newest without a look at the rows. A newer one sends a hint when it opens.
+const NEWEST_LIFETIME: Duration = Duration::from_secs(1);
 
 pub struct MessageFeed {
     source: FeedSource,
@@ -43,7 +47,9 @@ enum FeedSource {
         look: bool,
         /// Messages that hints have named, if there is nothing else to claim.
         named: VecDeque<MessageId>,
-        /// The ones of them that it has sent, until their offers are written.
+        /// When it was last seen to be the newest channel, if nothing has changed since.
+        newest_at: Option<Instant>,
+        /// The decisions that it has sent, until their offers are written.
         sent: OfferBacklog,
         /// How far it has taken over messages offered to other channels, as it does when channels
         /// open or close.
@@ -93,6 +99,7 @@ impl MessageFeed {
             enforcer,
             look: true,
             named: VecDeque::new(),
+            newest_at: None,
             sent: OfferBacklog::default(),
             take_over: Some(TakeOver::START),
             channels: None,
@@ -166,7 +173,10 @@ impl MessageFeed {
                     tokio::select! {
                         cause = waiter.woken() => {
                             *woken = cause;
-                            scan.start(waiter.unseen_since());
+                            match waiter.news() {
+                                WakeNews::Messages(messages) => scan.add_named(messages),
+                                WakeNews::Everything => scan.start(waiter.unseen_since()),
+                            }
                         }
                         () = sleep_until(scan.next_due()) => scan.take_due(),
                     }
@@ -174,6 +184,7 @@ impl MessageFeed {
                 FeedSource::Enforcer {
                     look,
                     named,
+                    newest_at,
                     sent,
                     take_over,
                     ..
@@ -190,7 +201,7 @@ impl MessageFeed {
                             named.extend(messages);
                         }
                         // Messages to take over are older.
-                        _ => *look = true,
+                        _ => (*look, *newest_at) = (true, None),
                     }
                 }
             }
@@ -212,6 +223,7 @@ impl MessageFeed {
                 enforcer,
                 look,
                 named,
+                newest_at,
                 sent,
                 take_over,
                 channels,
@@ -224,19 +236,27 @@ impl MessageFeed {
                         sent.write_due(store, owner).await;
                     }
                     let count = named.len().min(NAMED_PER_PAGE);
-                    let messages = named.drain(..count).filter(|it| !sent.contain(*it));
-                    let messages = messages.map(|message| DecisionReadRow {
-                        tenant: tenant.clone(),
-                        enforcer: enforcer.clone(),
-                        channel: self.channel.id,
-                        message,
-                    });
-                    let reads = messages.map(|row| store.decision_reads.run(row));
-                    let reads = join_all(reads).await;
-                    let mut page = Vec::new();
-                    for read in reads {
+                    let is_newest = newest_at.is_some_and(|at| at.elapsed() < NEWEST_LIFETIME);
+                    let (mut page, mut reads) = (Vec::new(), Vec::new());
+                    for message in named.drain(..count).filter(|it| !sent.contain(*it)) {
+                        let kept = is_newest.then(|| self.context.new_messages.take(message));
+                        if let Some(decision) = kept.flatten().and_then(new_decision) {
+                            page.push(decision);
+                            continue;
+                        }
+                        reads.push(store.decision_reads.run(DecisionReadRow {
+                            tenant: tenant.clone(),
+                            enforcer: enforcer.clone(),
+                            channel: self.channel.id,
+                            message,
+                        }));
+                    }
+                    for read in join_all(reads).await {
                         match read {
-                            Ok(DecisionRead::Message(message)) => page.push(*message),
+                            Ok(DecisionRead::Message(message)) => {
+                                *newest_at = Some(Instant::now());
+                                page.push(*message);
+                            }
                             Ok(DecisionRead::Elsewhere) => {}
                             // It is due, as is everything that was never offered.
                             Ok(DecisionRead::Waits) | Err(_) => *look = true,
@@ -286,6 +306,27 @@ impl MessageFeed {
             }
         }
     }
+}
+
+fn new_decision(message: NewMessage) -> Option<ClaimedMessage> {
+    let NewMessage::Decision {
+        request_id,
+        expires_at,
+        delivery,
+    } = message
+    else {
+        return None;
+    };
+    Some(ClaimedMessage {
+        created_at: delivery.decided_at.inner(),
+        message: ForEnforcer::Decision {
+            request_id,
+            expires_at,
+            delivery,
+        },
+        first: true,
+        late: None,
+    })
 }
 
 /// A message that cannot be serialised was logged, and must not hold up the others.

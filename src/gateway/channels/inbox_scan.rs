@@ -1,5 +1,5 @@
 //! Scans an approver's inbox for its channel: lists rows, reads their bodies, and schedules
-//! redelivery. Rows commit out of order, so a scan starts a little before the last row seen. The
+//! redelivery. A message that this node has just written is not read back. Rows commit out of order, so a scan starts a little before the last row seen. The
 //! fallback poll finds rows that commit even later, or with a clock that has stepped back, and says
 //! where to start.
 
@@ -10,6 +10,7 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::gateway::channels::new_messages::{NewMessage, NewMessages};
 use crate::gateway::channels::push::{PushService, for_approver};
 use crate::gateway::context::GatewayContext;
 use crate::gateway::error::Result;
@@ -44,6 +45,8 @@ pub(in crate::gateway) struct InboxScan {
     caught_up: bool,
     /// The last few rows seen, up to `mark`.
     recent: VecDeque<OffsetDateTime>,
+    /// New messages that hints have named, to be sent once the scan under way has ended.
+    named: Vec<MessageId>,
     /// Listed but not yet read, with their sizes.
     queue: VecDeque<(MessageId, usize)>,
     /// Sent and, as far as known, not acknowledged.
@@ -81,6 +84,7 @@ impl InboxScan {
             mark: OffsetDateTime::UNIX_EPOCH,
             caught_up: false,
             recent: VecDeque::new(),
+            named: Vec::new(),
             queue: VecDeque::new(),
             sent: HashMap::new(),
             due: BTreeSet::new(),
@@ -92,7 +96,12 @@ impl InboxScan {
 
     /// Whether there is something to list or to read.
     pub fn has_more(&self) -> bool {
-        self.position.is_some() || !self.queue.is_empty()
+        self.position.is_some() || !self.queue.is_empty() || !self.named.is_empty()
+    }
+
+    /// Notes new messages, which a scan under way need not find.
+    pub fn add_named(&mut self, messages: Vec<MessageId>) {
+        self.named.extend(messages);
     }
 
     /// Starts a scan a little before the last row seen, or where rows may be unseen.
@@ -150,10 +159,12 @@ impl InboxScan {
             if !self.has_more() {
                 return Ok(Vec::new());
             }
-            let found = if self.queue.is_empty() {
+            let found = if !self.queue.is_empty() {
+                self.read(context).await?
+            } else if self.position.is_some() {
                 self.list(context).await?
             } else {
-                self.read(context).await?
+                self.take_named(&context.new_messages)
             };
             let mut page = Vec::with_capacity(found.len());
             for (message, bytes) in found {
@@ -171,6 +182,28 @@ impl InboxScan {
             }
             return Ok(page);
         }
+    }
+
+    /// The messages that hints have named. Those that this node does not keep are found by a scan.
+    fn take_named(&mut self, messages: &NewMessages) -> Vec<(ForApprover, usize)> {
+        let mut found = Vec::new();
+        while let Some(id) = self.named.pop() {
+            if self.sent.contains_key(&id) {
+                continue;
+            }
+            match messages.take(id) {
+                Some(NewMessage::Request(request)) if request.approver_id == self.approver => {
+                    let bytes = request.stored.as_ref().map_or(0, String::len) + 512;
+                    found.push((ForApprover::Request(request), bytes));
+                }
+                _ => self.start(None),
+            }
+        }
+        found.sort_by_key(|(message, _)| message.created_at());
+        for (message, _) in &found {
+            self.note_new(message.created_at().inner());
+        }
+        found
     }
 
     /// Lists the rows after the scan's position. Those that come with their body are returned, the

@@ -1,6 +1,7 @@
 //! Deciding an exchange.
 
 use crate::gateway::ExchangeService;
+use crate::gateway::channels::new_messages::NewMessage;
 use crate::gateway::error::{Error, Result};
 use crate::gateway::identity::caller::Approver;
 use crate::protocol::decision::{CompactRule, Decision, DecisionForm, SignatureTrust};
@@ -90,7 +91,20 @@ impl ExchangeService {
                 let wake = &self.context.wake;
                 wake.wake([WakeKey::Exchange(tenant.clone(), request)]);
                 if let Some(enforcer) = outcome.enforcer {
-                    wake.wake_for(&WakeKey::Enforcer(tenant.clone(), enforcer), message);
+                    let enforcer = WakeKey::Enforcer(tenant.clone(), enforcer);
+                    if let (Some(delivery), Some(expires_at)) =
+                        (outcome.delivery, outcome.expires_at)
+                        && wake.waiter_count(&enforcer) > 0
+                    {
+                        let decision = NewMessage::Decision {
+                            request_id: decision.request_id,
+                            expires_at,
+                            delivery,
+                        };
+                        // Only the newest channel takes it.
+                        self.context.new_messages.add(1, decision);
+                    }
+                    wake.wake_for(&enforcer, message);
                 }
             }
             return Ok((decided, outcome.expires_at));

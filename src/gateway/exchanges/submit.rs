@@ -3,13 +3,15 @@
 use sha2::{Digest, Sha256};
 
 use crate::gateway::ExchangeService;
+use crate::gateway::channels::new_messages::NewMessage;
 use crate::gateway::error::{Error, Result};
 use crate::gateway::identity::caller::{CallerIdentity, Enforcer};
 use crate::protocol::artifact::{self, ArtifactRules, Submission};
 use crate::protocol::envelope::IncomingEnvelope;
-use crate::protocol::exchange::{ExchangeState, JudgedSubmission, judge_submission};
+use crate::protocol::exchange::{ExchangeState, JudgedSubmission, NewExchange, judge_submission};
 use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
 use crate::protocol::json::JsonNode;
+use crate::protocol::message::RequestMessage;
 use crate::protocol::routing::RoutingTarget;
 use crate::store::exchanges::idempotency::IdempotencyKey;
 use crate::store::exchanges::submit::{AskedApprover, SubmissionRow};
@@ -82,16 +84,24 @@ impl ExchangeService {
         let route = submission.route.clone();
         let (approvers, unroutable) = self.approvers(tenant, &enforcer, &route).await?;
         let counted = self.loads.must_count(tenant, &enforcer, &approvers).await?;
-        let asked = approvers
+        let asked: Vec<_> = approvers
             .iter()
-            .map(|approver| AskedApprover {
-                approver: approver.clone(),
-                message: self.context.clock.message_id(),
-                count: counted.contains(approver),
+            .map(|approver| {
+                let key = WakeKey::Approver(tenant.clone(), approver.clone());
+                AskedApprover {
+                    approver: approver.clone(),
+                    message: self.context.clock.message_id(),
+                    channels_here: self.context.wake.waiter_count(&key),
+                    count: counted.contains(approver),
+                }
             })
             .collect();
         let operation = self.context.clock.operation_id();
         let expires_at = submission.expires_at;
+        // Kept for channels on this node only.
+        let kept = (asked.iter().any(AskedApprover::is_here))
+            .then(|| (submission.clone(), asked.clone()));
+        let messages: Vec<_> = asked.iter().map(|asked| asked.message).collect();
         let row = SubmissionRow {
             operation,
             tenant: tenant.clone(),
@@ -108,16 +118,51 @@ impl ExchangeService {
             (Err(Error::NotPaired { .. }), _) => return Err(unpaired(&route)),
             (judged, _) => judged?,
         };
+        if let (Some(new), Some((submission, asked))) = (&submitted.new, kept) {
+            self.keep_requests(&enforcer, &submission, &asked, new);
+        }
         if !submitted.duplicate {
             self.context
                 .note_transition("none", ExchangeState::PendingApproval, 1);
             self.context.notices.leave(tenant, &approvers);
-            let asked = approvers
-                .into_iter()
-                .map(|approver| WakeKey::Approver(tenant.clone(), approver));
-            self.context.wake.wake(asked);
+            for (approver, message) in approvers.into_iter().zip(messages) {
+                let key = WakeKey::Approver(tenant.clone(), approver);
+                self.context.wake.wake_here_for(&key, message);
+            }
         }
         Ok(submitted)
+    }
+
+    /// Keeps new requests for the channels on this node.
+    fn keep_requests(
+        &self,
+        enforcer: &EnforcerId,
+        submission: &Submission,
+        asked: &[AskedApprover],
+        new: &NewExchange,
+    ) {
+        for (message_id, label) in &new.labels {
+            let Some(asked) = asked.iter().find(|asked| asked.message == *message_id) else {
+                continue;
+            };
+            let request = RequestMessage {
+                message_id: *message_id,
+                request_id: submission.request_id.clone(),
+                created_at: new.accepted_at,
+                expires_at: submission.expires_at,
+                enforcer_id: enforcer.clone(),
+                enforcer_label: label.clone(),
+                approver_id: asked.approver.clone(),
+                form: submission.form,
+                artifact_type: submission.artifact_type.clone(),
+                artifact_hash: submission.artifact_hash.to_string(),
+                stored: Some(submission.stored.clone()),
+                trace: submission.trace.clone(),
+                expired: false,
+            };
+            let messages = &self.context.new_messages;
+            messages.add(asked.channels_here, NewMessage::Request(request));
+        }
     }
 
     /// The approvers that a submission asks, or why there are none.

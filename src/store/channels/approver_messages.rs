@@ -24,6 +24,13 @@ pub enum ForApprover {
 }
 
 impl ForApprover {
+    pub fn created_at(&self) -> Timestamp {
+        match self {
+            Self::Request(request) => request.created_at,
+            Self::Withdrawn(withdrawal) => withdrawal.created_at,
+        }
+    }
+
     pub fn message(&self) -> MessageId {
         match self {
             Self::Request(request) => request.message_id,

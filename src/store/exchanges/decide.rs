@@ -10,12 +10,15 @@
 //! A nonce that is to count once is inserted before the exchange is decided, and if another exchange has it, nothing is. Its
 //! advisory lock keeps the insert from waiting for one that another node has not committed.
 
+use std::collections::HashMap;
+
 use sqlx::PgConnection;
 
 use crate::clock::Clock;
-use crate::protocol::decision::{Decision, SignatureTrust, SigningKey};
+use crate::protocol::decision::{Decision, SignatureTrust, SigningKey, Verification};
 use crate::protocol::exchange::{DecisionFact, ExchangeState};
 use crate::protocol::id::{ApproverId, EnforcerId, MessageId, NodeId, OperationId, TenantId};
+use crate::protocol::message::DecisionDelivery;
 use crate::protocol::timestamp::Timestamp;
 use crate::protocol::trace::TraceContext;
 use crate::store::audit::AuditSource;
@@ -50,6 +53,8 @@ pub struct DecisionOutcome {
     /// How long the exchange had waited, in seconds, if this decided it.
     pub waited: Option<f64>,
     pub origin: Option<TraceContext>,
+    /// If this decided the exchange and no earlier message of it waits: what the enforcer is told.
+    pub delivery: Option<DecisionDelivery>,
 }
 
 pub struct TakeDecisions {
@@ -252,16 +257,26 @@ impl BatchStatement for TakeDecisions {
                    j.verified as "verified?",
                    case when w.operation_id is not null then extract(epoch from j.at - j.accepted_at)::float8 end
                        as "waited?",
-                   case when j.traced then (select y.trace ->> 'traceparent'
-                                              from exchange_payloads y
-                                             where y.tenant_id = j.tenant_id and y.request_id = j.request_id
-                                               and y.part = 'artifact') end as "origin?"
+                   o.traceparent as "traceparent?", o.tracestate as "tracestate?", w.decided_at as "decided_at?: Timestamp",
+                   p.verification as "verification?: Verification",
+                   -- Only a request to refresh can be an earlier message of the exchange.
+                   case when w.operation_id is not null
+                        then (select true from messages r
+                               where r.tenant_id = w.tenant_id and r.request_id = w.request_id
+                                 and r.kind = 'refresh.request' and r.acked_at is null and r.offered_at is null
+                               limit 1) is null
+                        else false end as "goes_first!"
               from input i
               left join locked_exchanges j on j.operation_id = i.operation_id
               left join locked_keys k on k.operation_id = i.operation_id
               left join valid_decisions v on v.operation_id = i.operation_id
               left join writable_decisions p on p.operation_id = i.operation_id
               left join decided_exchanges w on w.operation_id = i.operation_id
+              left join lateral (select y.trace ->> 'traceparent' as traceparent, y.trace ->> 'tracestate' as tracestate
+                                   from exchange_payloads y
+                                  where (j.traced or w.operation_id is not null) and y.tenant_id = j.tenant_id
+                                    and y.request_id = j.request_id and y.part = 'artifact'
+                                  limit 1) o on true
             "#,
             clock_offset(&self.clock),
             self.node.as_str(),
@@ -289,10 +304,23 @@ impl BatchStatement for TakeDecisions {
         )
         .fetch_all(connection)
         .await?;
+        let sent = rows.iter().map(|row| (row.operation, row));
+        let sent: HashMap<_, _> = sent.collect();
         let outcomes = found.into_iter().map(|row| {
             if row.busy {
                 return (row.operation, RowLock::Busy);
             }
+            let (parent, state) = (row.traceparent.as_deref(), row.tracestate.as_deref());
+            let written = row.decided_at.filter(|_| row.goes_first);
+            let written = written.zip(row.verification).zip(sent.get(&row.operation));
+            let delivery = written.map(|((decided_at, verification), sent)| DecisionDelivery {
+                message_id: sent.message,
+                decided_at,
+                decided_by: sent.approver.clone(),
+                verification,
+                body: sent.decision.body.clone(),
+                trace: rows::carrying(sent.decision.trace.clone(), parent, state),
+            });
             let fact = DecisionFact {
                 written: row.written,
                 own: row.own,
@@ -310,7 +338,8 @@ impl BatchStatement for TakeDecisions {
                 enforcer: row.enforcer,
                 expires_at: row.expires_at,
                 waited: row.waited,
-                origin: rows::context(row.origin.as_deref(), None),
+                origin: rows::context(parent, None).filter(|_| self.traced),
+                delivery,
             };
             (row.operation, RowLock::Locked(outcome))
         });

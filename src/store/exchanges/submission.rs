@@ -40,8 +40,16 @@ impl InboxLimits {
 pub struct AskedApprover {
     pub approver: ApproverId,
     pub message: MessageId,
+    /// How many channels it has on this node.
+    pub channels_here: usize,
     /// Whether its inbox, or the enforcer's share of it, may be near its limit, so that it must be counted.
     pub count: bool,
+}
+
+impl AskedApprover {
+    pub fn is_here(&self) -> bool {
+        self.channels_here > 0
+    }
 }
 
 #[derive(Debug)]

@@ -1,12 +1,15 @@
 //! Writes new submissions: one statement inserts exchange, payload, inbox items, history and idempotency key, or nothing. The
 //! key comes first: a row whose key another request has just bound is not written, and its neighbours are.
 
+use std::collections::HashMap;
+
 use sqlx::PgConnection;
 use sqlx::postgres::types::PgInterval;
 
 use crate::clock::Clock;
-use crate::protocol::exchange::{NotWritten, SubmissionFact};
-use crate::protocol::id::{NodeId, OperationId};
+use crate::protocol::exchange::{NewExchange, NotWritten, SubmissionFact};
+use crate::protocol::id::{MessageId, NodeId, OperationId};
+use crate::protocol::timestamp::Timestamp;
 use crate::store::database::batch_statement::{BatchResult, BatchStatement};
 use crate::store::database::clock_offset::clock_offset;
 use crate::store::database::rows;
@@ -63,7 +66,7 @@ impl BatchStatement for TakeSubmissions {
         let mut outcomes = Vec::with_capacity(rows.len());
         for written in &written {
             outcomes.push(match written {
-                Ok(()) => SubmissionFact::Written(()),
+                Ok(new) => SubmissionFact::Written(new.clone()),
                 Err(_) => found.next().ok_or(sqlx::Error::RowNotFound)?,
             });
         }
@@ -88,7 +91,7 @@ impl TakeSubmissions {
         &self,
         connection: &mut PgConnection,
         rows: &[SubmissionRow],
-    ) -> sqlx::Result<Vec<Result<(), NotWritten>>> {
+    ) -> sqlx::Result<Vec<Result<NewExchange, NotWritten>>> {
         let keys = column(rows, |row| row.idempotency.as_ref());
         let asked: Vec<_> = rows
             .iter()
@@ -114,8 +117,9 @@ impl TakeSubmissions {
                              expires_at, body, trace, principal, key, fingerprint, skipped, source_principal, source_address)
             ),
             asked as materialized (
-                select a.submission_id, a.approver_id, a.message_id, i.tenant_id, i.enforcer_id
-                  from unnest($22::uuid[], $23::text[], $24::uuid[]) as a (submission_id, approver_id, message_id)
+                select a.submission_id, a.approver_id, a.message_id, a.is_here, i.tenant_id, i.enforcer_id
+                  from unnest($22::uuid[], $23::text[], $24::uuid[], $25::boolean[])
+                       as a (submission_id, approver_id, message_id, is_here)
                   join input i on i.submission_id = a.submission_id
             ),
             -- Judged here, so that a revocation that has been answered is obeyed. The limit keeps the planner from hashing
@@ -246,11 +250,29 @@ impl TakeSubmissions {
                    and pg_try_advisory_xact_lock(
                            hashtextextended(concat_ws(chr(10), c.tenant_id, c.approver_id, c.enforcer_id), 3))
                 on conflict on constraint asked_approvers_pkey do nothing
+            ),
+            -- For channels on this node, which then need not read the request. As in `approver_messages`.
+            enforcer_labels as materialized (
+                select a.submission_id, a.message_id,
+                       case when g.approver_id is null then n.label else g.enforcer_label end as label
+                  from asked a
+                  left join lateral (select g.approver_id, g.enforcer_label
+                                       from pairings g
+                                      where g.tenant_id = a.tenant_id and g.enforcer_id = a.enforcer_id
+                                        and g.approver_id = a.approver_id
+                                      limit 1) g on true
+                  left join lateral (select n.label
+                                       from enforcers n
+                                      where n.tenant_id = a.tenant_id and n.enforcer_id = a.enforcer_id
+                                      limit 1) n on true
+                 where a.is_here
             )
-            select j.submission_id as "operation!: OperationId", w.submission_id is not null as "written!",
-                   j.past as "past!", j.unpaired as "unpaired!"
+            select j.submission_id as "operation!: OperationId", w.accepted_at as "accepted_at?: Timestamp",
+                   j.past as "past!", j.unpaired as "unpaired!", l.message_id as "message?: MessageId",
+                   l.label as "label?"
               from judged_submissions j
               left join inserted_exchanges w on w.submission_id = j.submission_id
+              left join enforcer_labels l on l.submission_id = j.submission_id
             "#,
             self.pairing_required,
             self.key_lifetime,
@@ -276,22 +298,29 @@ impl TakeSubmissions {
             column(&asked, |(row, _)| row.operation) as _,
             column(&asked, |(_, asked)| &asked.approver) as _,
             column(&asked, |(_, asked)| asked.message) as _,
+            &column(&asked, |(_, asked)| asked.is_here()),
         )
         .fetch_all(connection)
         .await?;
-        let facts = written.into_iter().map(|row| {
-            let fact = if row.written {
-                Ok(())
-            } else {
-                Err(match over_limit.get(&row.operation) {
+        // A row for each approver with a channel here, or one if there is none.
+        let mut facts: HashMap<_, Result<NewExchange, NotWritten>> = HashMap::new();
+        for row in written {
+            let fact = facts.entry(row.operation).or_insert_with(|| {
+                let accepted_at = row.accepted_at.ok_or(match over_limit.get(&row.operation) {
                     _ if row.past => NotWritten::Expired,
                     _ if row.unpaired => NotWritten::Unpaired,
                     Some(full) => *full,
                     None => NotWritten::Other,
+                })?;
+                Ok(NewExchange {
+                    accepted_at,
+                    labels: Vec::new(),
                 })
-            };
-            (row.operation, fact)
-        });
+            });
+            if let (Ok(new), Some(message)) = (fact, row.message) {
+                new.labels.push((message, row.label));
+            }
+        }
         rows::in_order(rows.iter().map(|row| row.operation), facts)
     }
 }
