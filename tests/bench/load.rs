@@ -2,7 +2,7 @@
 //! on a timetable is timed from when it was due, not from when it could be sent: a stall counts for
 //! everyone it delayed.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::future::Future;
 use std::rc::Rc;
 use std::time::Duration;
@@ -12,6 +12,8 @@ use sqlx::{Connection as _, Executor as _, PgConnection};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use tokio::time::{Instant, sleep_until};
+
+use super::machine::ProcessorTime;
 
 /// Left out at the beginning: connections, caches and plans warm up.
 pub const WARM_UP: Duration = Duration::from_secs(4);
@@ -31,6 +33,7 @@ where
     let begin = Instant::now() + WARM_UP;
     let end = begin + Duration::from_secs(seconds);
     let turns = Cell::new(0_u32);
+    let before = OnceCell::new();
     let analysed = async {
         sleep_until(begin - WARM_UP / 2).await;
         analyse(database).await
@@ -43,11 +46,16 @@ where
                 return anyhow::Ok(());
             }
             if now >= begin {
+                before.get_or_init(ProcessorTime::now);
                 turns.set(turns.get() + 1);
             }
         }
     }));
     tokio::try_join!(analysed, run)?;
+    if let Some(before) = before.get() {
+        let cost = ProcessorTime::now().per_turn(*before, turns.get());
+        eprintln!("  each turn cost {cost} in processor time");
+    }
     Ok(f64::from(turns.get()) / Duration::from_secs(seconds).as_secs_f64())
 }
 

@@ -109,6 +109,55 @@ impl PartWatch {
     }
 }
 
+/// Processor time that PostgreSQL and the nodes have used. Unlike a rate, what a turn costs hardly depends on other work on the machine.
+#[derive(Clone, Copy, Default)]
+pub struct ProcessorTime {
+    pub postgres: Duration,
+    pub nodes: Duration,
+}
+
+impl ProcessorTime {
+    pub fn now() -> Self {
+        let mut time = Self::default();
+        let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        for process in processes {
+            let Ok(stat) = std::fs::read_to_string(process.path().join("stat")) else {
+                continue;
+            };
+            let Some((program, ticks)) = program_and_ticks(&stat) else {
+                continue;
+            };
+            // A tick of `/proc` is a hundredth of a second.
+            match program {
+                "postgres" => time.postgres += Duration::from_millis(10 * ticks),
+                "countersign" => time.nodes += Duration::from_millis(10 * ticks),
+                _ => {}
+            }
+        }
+        time
+    }
+
+    /// What each of `turns` cost since `before`.
+    pub fn per_turn(self, before: Self, turns: u32) -> String {
+        let each = |now: Duration, before: Duration| {
+            now.saturating_sub(before).as_secs_f64() * 1_000.0 / f64::from(turns.max(1))
+        };
+        let (postgres, nodes) = (
+            each(self.postgres, before.postgres),
+            each(self.nodes, before.nodes),
+        );
+        format!("{postgres:.3} ms of PostgreSQL and {nodes:.3} ms of the nodes")
+    }
+}
+
+/// A process's name and its ticks, from a line such as `42 (name) S …`.
+fn program_and_ticks(stat: &str) -> Option<(&str, u64)> {
+    let (start, rest) = stat.rsplit_once(") ")?;
+    let (_, program) = start.split_once('(')?;
+    let mut fields = rest.split(' ').skip(11).map(str::parse::<u64>);
+    Some((program, fields.next()?.ok()? + fields.next()?.ok()?))
+}
+
 /// Processor time of this program, without its children.
 fn own_time() -> Duration {
     let micros = |usage: Usage| usage.user_time() + usage.system_time();
