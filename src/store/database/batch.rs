@@ -3,12 +3,17 @@
 //! gets its own answer. A row that another transaction has locked returns to the queue after a
 //! pause; its neighbours are answered at once.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use sqlx::Connection as _;
 use tokio::sync::{Mutex, Semaphore, mpsc, oneshot, watch};
+use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
+use crate::short_lock::ShortLock;
+use crate::store::database::batch_gate::{BatchGate, BatchPermit, PERMIT_LIFETIME};
 use crate::store::database::batch_statement::BatchStatement;
 use crate::store::database::intake::{BatchIntake, PausedRows, QueuedRow, RowCaller};
 use crate::store::database::pool::ConnectionPool;
@@ -59,7 +64,8 @@ impl<S: BatchStatement> StatementBatcher<S> {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let running = watch::Sender::new(0_usize);
         let paused = Arc::new(PausedRows::new(&sender, lock_timeout, tasks));
-        let intake = BatchIntake::new(receiver, running.subscribe(), &paused);
+        let gate = pool.gate().clone();
+        let intake = BatchIntake::new(receiver, running.subscribe(), gate, &paused);
         let intake = Arc::new(Mutex::new(intake));
         let statement = Arc::new(statement);
         let measures = Arc::new(BatchMetrics::of(pool.metrics(), S::NAME));
@@ -70,7 +76,7 @@ impl<S: BatchStatement> StatementBatcher<S> {
             let (measures, paused) = (Arc::clone(&measures), Arc::clone(&paused));
             tasks.spawn(async move {
                 loop {
-                    let batch = {
+                    let (batch, permit) = {
                         let mut intake = intake.lock().await;
                         let Some(batch) = intake.next().await else {
                             return;
@@ -81,7 +87,9 @@ impl<S: BatchStatement> StatementBatcher<S> {
                     };
                     let begun = Instant::now();
                     measures.rows.observe(count_of(batch.len()));
-                    run_batch(&*statement, &pool, &measures, &paused, batch).await;
+                    let turn = BatchTurn::new(permit, pool.gate());
+                    let run = run_batch(&*statement, &pool, &measures, &paused, &turn, batch);
+                    turn.limit(run).await;
                     measures.time.took(begun.elapsed());
                     running.send_modify(|count| *count -= 1);
                 }
@@ -118,6 +126,40 @@ impl<S: BatchStatement> StatementBatcher<S> {
     }
 }
 
+/// The turn of the batch that runs, if it needs one.
+struct BatchTurn<'g> {
+    permit: ShortLock<Option<BatchPermit>>,
+    gate: &'g BatchGate,
+}
+
+impl<'g> BatchTurn<'g> {
+    fn new(permit: Option<BatchPermit>, gate: &'g BatchGate) -> Self {
+        Self {
+            permit: ShortLock::new(permit),
+            gate,
+        }
+    }
+
+    fn end(&self) {
+        drop(self.permit.lock().take());
+    }
+
+    /// Whether another batch waits for its end.
+    fn is_wanted(&self) -> bool {
+        self.gate.is_wanted() && self.permit.lock().is_some()
+    }
+
+    /// Runs the batch to its end. Its turn ends before if it takes long.
+    async fn limit(&self, run: impl Future<Output = ()>) {
+        let mut run = pin!(run);
+        if timeout(PERMIT_LIFETIME, run.as_mut()).await.is_err() {
+            self.end();
+            run.await;
+        }
+        self.end();
+    }
+}
+
 fn count_of(rows: usize) -> f64 {
     u32::try_from(rows).map_or(f64::INFINITY, f64::from)
 }
@@ -127,6 +169,7 @@ async fn run_batch<S: BatchStatement>(
     pool: &ConnectionPool,
     measures: &BatchMetrics,
     paused: &PausedRows<S>,
+    turn: &BatchTurn<'_>,
     batch: Vec<QueuedRow<S>>,
 ) {
     let (rows, callers): (Vec<_>, Vec<_>) =
@@ -135,7 +178,7 @@ async fn run_batch<S: BatchStatement>(
         let jobs = rows.into_iter().zip(callers);
         jobs.map(|(row, caller)| QueuedRow { row, caller })
     };
-    let outcome = match attempt(statement, pool, &rows).await {
+    let outcome = match attempt(statement, pool, &rows, turn).await {
         Err(BatchFailure::Statement(error)) => match classify(&error) {
             // Even a single row is tried again: what it conflicted with is committed now, and
             // visible.
@@ -143,7 +186,8 @@ async fn run_batch<S: BatchStatement>(
                 measures.retried.increment();
                 let mut left = jobs(rows);
                 while let Some(job) = left.next() {
-                    let outcome = attempt(statement, pool, std::slice::from_ref(&job.row)).await;
+                    let row = std::slice::from_ref(&job.row);
+                    let outcome = attempt(statement, pool, row, turn).await;
                     // Without a connection the others would fail as well, each after waiting for
                     // one.
                     if let Err(failure @ BatchFailure::Store(_)) = outcome {
@@ -157,7 +201,7 @@ async fn run_batch<S: BatchStatement>(
             ErrorClass::Conflict | ErrorClass::Lost => {
                 measures.retried.increment();
                 tracing::debug!(statement = S::NAME, %error, rows = rows.len(), "a batch is retried");
-                attempt(statement, &pool.after(&error), &rows).await
+                attempt(statement, &pool.after(&error), &rows, turn).await
             }
             ErrorClass::Other => Err(BatchFailure::Statement(error)),
         },
@@ -176,12 +220,33 @@ async fn attempt<S: BatchStatement>(
     statement: &S,
     pool: &ConnectionPool,
     rows: &[S::Row],
+    turn: &BatchTurn<'_>,
 ) -> Result<Vec<S::Fact>, BatchFailure> {
     let lease = pool.lease(S::tenant_scope(rows)).await;
     let mut lease = lease.map_err(BatchFailure::Store)?;
     let connection = lease.connection().map_err(BatchFailure::Statement)?;
-    let facts = pool.within(statement.run(connection, rows)).await;
-    let facts = lease.settle(facts).map_err(BatchFailure::Statement)?;
+    let facts = if S::WRITES && turn.is_wanted() {
+        // The next batch runs while this one's commit waits for the disk.
+        let facts = pool.within(async {
+            let mut transaction = connection.begin().await?;
+            let facts = statement.run(&mut transaction, rows).await?;
+            turn.end();
+            transaction.commit().await?;
+            statement.complete(connection, rows, facts).await
+        });
+        match facts.await {
+            Err(error) if classify(&error) == ErrorClass::Lost => lease.settle(Err(error)),
+            facts => lease.settle_transaction(facts),
+        }
+    } else {
+        let facts = pool.within(async {
+            let facts = statement.run(connection, rows).await?;
+            statement.complete(connection, rows, facts).await
+        });
+        let facts = facts.await;
+        lease.settle(facts)
+    };
+    let facts = facts.map_err(BatchFailure::Statement)?;
     if facts.len() == rows.len() {
         return Ok(facts);
     }

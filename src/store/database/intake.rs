@@ -2,6 +2,7 @@
 //! rows pause.
 
 use std::collections::{HashSet, VecDeque};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 use tokio::time::{sleep, timeout};
 use tokio_util::task::TaskTracker;
 
+use crate::store::database::batch_gate::{BatchGate, BatchPermit};
 use crate::store::database::batch_statement::BatchStatement;
 use crate::store::database::busy::{BusyKeys, LockTries};
 use crate::store::error::Result;
@@ -148,8 +150,9 @@ impl<S: BatchStatement> RowBatch<S> {
 pub(in crate::store) struct BatchIntake<S: BatchStatement> {
     receiver: mpsc::Receiver<QueuedRow<S>>,
     held: VecDeque<QueuedRow<S>>,
-    /// How many batches are running.
+    /// How many batches of this kind are running.
     running: watch::Receiver<usize>,
+    gate: BatchGate,
     paused: Arc<PausedRows<S>>,
 }
 
@@ -157,19 +160,21 @@ impl<S: BatchStatement> BatchIntake<S> {
     pub fn new(
         receiver: mpsc::Receiver<QueuedRow<S>>,
         running: watch::Receiver<usize>,
+        gate: BatchGate,
         paused: &Arc<PausedRows<S>>,
     ) -> Self {
         Self {
             receiver,
             held: VecDeque::new(),
             running,
+            gate,
             paused: Arc::clone(paused),
         }
     }
 
     /// The next batch: at least one row, all that are queued, and more while another batch is
-    /// running.
-    pub async fn next(&mut self) -> Option<Vec<QueuedRow<S>>> {
+    /// running. A large one needs no permit, nor does one that has waited for too long.
+    pub async fn next(&mut self) -> Option<(Vec<QueuedRow<S>>, Option<BatchPermit>)> {
         let mut batch = RowBatch {
             jobs: Vec::new(),
             seen: HashSet::new(),
@@ -187,14 +192,12 @@ impl<S: BatchStatement> BatchIntake<S> {
             self.held.extend(batch.add(job, &self.paused).err());
         }
         self.fill(&mut batch);
-        if timeout(BATCH_TIMEOUT, self.gather(&mut batch))
-            .await
-            .is_ok()
-        {
+        let gathered = timeout(BATCH_TIMEOUT, self.gather(&mut batch)).await;
+        if gathered.is_ok() {
             self.fill(&mut batch);
         }
         self.held.append(&mut waiting);
-        Some(batch.jobs)
+        Some((batch.jobs, gathered.ok().flatten()))
     }
 
     /// Adds what is queued.
@@ -208,23 +211,29 @@ impl<S: BatchStatement> BatchIntake<S> {
         }
     }
 
-    /// Waits until the batch is worth a statement, or none is running.
-    async fn gather(&mut self, batch: &mut RowBatch<S>) {
+    /// Waits until the batch is worth a statement, or none of its kind is running and few others are.
+    async fn gather(&mut self, batch: &mut RowBatch<S>) -> Option<BatchPermit> {
         let Self {
             receiver,
             held,
             running,
+            gate,
             paused,
         } = self;
+        let mut turn = pin!(async {
+            drop(running.wait_for(|count| *count == 0).await);
+            gate.enter().await
+        });
         while !batch.is_worthwhile() && held.len() < MAX_HELD {
             tokio::select! {
                 biased;
-                _ = running.wait_for(|count| *count == 0) => return,
+                permit = &mut turn => return permit,
                 job = receiver.recv() => match job {
                     Some(job) => held.extend(batch.add(job, paused).err()),
-                    None => return,
+                    None => return None,
                 },
             }
         }
+        None
     }
 }

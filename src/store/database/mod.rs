@@ -1,6 +1,7 @@
 //! Connections, pools, batches, the schema: everything that knows PostgreSQL and no subject.
 
 pub mod batch;
+pub mod batch_gate;
 pub mod batch_statement;
 pub mod busy;
 pub(in crate::store) mod clock_offset;
