@@ -120,6 +120,7 @@ async fn of_twins_in_one_statement_only_the_one_that_was_written_is_told_so() {
         asked: vec![AskedApprover {
             approver: ApproverId::parse("alice").unwrap(),
             message: clock.message_id(),
+            channels_here: 0,
             count: true,
         }],
         idempotency: None,
@@ -142,7 +143,7 @@ async fn of_twins_in_one_statement_only_the_one_that_was_written_is_told_so() {
         .unwrap();
     let written: Vec<bool> = facts
         .iter()
-        .map(|fact| matches!(fact, SubmissionFact::Written(())))
+        .map(|fact| matches!(fact, SubmissionFact::Written(_)))
         .collect();
     assert_eq!(
         written.iter().filter(|written| **written).count(),
