@@ -32,7 +32,7 @@ pub fn signer() -> LogSigner {
 /// A node with a log, which it builds all the time.
 pub fn logged(config: &mut Config) {
     config.log.key = Secret::from(STANDARD.encode(SEED).as_str());
-    config.log.origin = "gateway.test".to_owned();
+    "gateway.test".clone_into(&mut config.log.origin);
     config.log.build_ms = 200;
 }
 

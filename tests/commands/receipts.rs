@@ -81,7 +81,7 @@ async fn every_decided_request_leaves_a_receipt_whoever_asked() {
         assert_eq!(fs::metadata(file).unwrap().mode() & 0o777, 0o600, "{name}");
         let saved = file.to_str().unwrap().to_owned();
         let named = read(file)["parts"][0]["requestId"].clone();
-        assert!(saved.ends_with(".json"), "{saved}");
+        assert_eq!(file.extension().unwrap(), "json", "{saved}");
         (saved, named)
     };
 

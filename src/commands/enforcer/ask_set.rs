@@ -77,8 +77,7 @@ pub(super) async fn await_set(
     let needed = RefCell::new(String::new());
     let mut decided = {
         let report = |text| drop(needed.replace(text));
-        let deciding = pending.decision_if(report, async || Ok(()));
-        tokio::pin!(deciding);
+        let mut deciding = Box::pin(pending.decision_if(report, async || Ok(())));
         let mut second = interval(Duration::from_secs(1));
         loop {
             tokio::select! {

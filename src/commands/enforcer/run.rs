@@ -76,7 +76,7 @@ pub struct RunArgs {
 pub async fn run(args: RunArgs) -> anyhow::Result<ExitAction> {
     let json = args.options.json;
     let mut screen = TerminalScreen::new(args.quiet || json);
-    match approved(&args, &mut screen, json).await {
+    match Box::pin(approved(&args, &mut screen, json)).await {
         Ok(Ok(command)) => Ok(ExitAction::Become(Box::new(command))),
         Ok(Err(ending)) => Ok(ending),
         // After every error, the command does not run.

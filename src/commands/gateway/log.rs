@@ -9,12 +9,11 @@ use crate::commands::output::remark;
 
 pub async fn restart(config: &Config, tenant: Option<String>) -> anyhow::Result<()> {
     let administration = administration(config).await?;
-    let tenants = match optional_tenant(&administration, tenant).await? {
-        Some(tenant) => vec![tenant],
-        None => {
-            let tenants = administration.tenants().await?.into_iter();
-            tenants.map(|tenant| tenant.tenant_id).collect()
-        }
+    let tenants = if let Some(tenant) = optional_tenant(&administration, tenant).await? {
+        vec![tenant]
+    } else {
+        let tenants = administration.tenants().await?.into_iter();
+        tenants.map(|tenant| tenant.tenant_id).collect()
     };
     let builder = LogBuilder::open(&config.log, &open_store(config)?);
     let builder = builder.context("there is no log: log.key_file is not set")?;

@@ -92,7 +92,7 @@ async fn gate(args: &HookArgs) -> HookOutput {
         place(&mut event);
     }
     let output = match ProfileFile::named(&args.profile) {
-        Ok(file) => answer(args, event.clone(), file, deadline, &stop).await,
+        Ok(file) => Box::pin(answer(args, event.clone(), file, deadline, &stop)).await,
         Err(error) if event.call().is_some() => {
             HookOutput::denied(agent, Some(&event), &error.to_string())
         }

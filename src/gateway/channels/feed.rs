@@ -50,7 +50,7 @@ enum FeedSource {
         /// When it was last seen to be the newest channel, if nothing has changed since.
         newest_at: Option<Instant>,
         /// The decisions that it has sent, until their offers are written.
-        sent: OfferBacklog,
+        sent: Box<OfferBacklog>,
         /// How far it has taken over messages offered to other channels, as it does when channels
         /// open or close.
         take_over: Option<TakeOver>,
@@ -100,7 +100,7 @@ impl MessageFeed {
             look: true,
             named: VecDeque::new(),
             newest_at: None,
-            sent: OfferBacklog::default(),
+            sent: Box::default(),
             take_over: Some(TakeOver::START),
             channels: None,
         };

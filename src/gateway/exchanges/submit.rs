@@ -99,8 +99,8 @@ impl ExchangeService {
         let operation = self.context.clock.operation_id();
         let expires_at = submission.expires_at;
         // Kept for channels on this node only.
-        let kept = (asked.iter().any(AskedApprover::is_here))
-            .then(|| (submission.clone(), asked.clone()));
+        let kept =
+            (asked.iter().any(AskedApprover::is_here)).then(|| (submission.clone(), asked.clone()));
         let messages: Vec<_> = asked.iter().map(|asked| asked.message).collect();
         let row = SubmissionRow {
             operation,

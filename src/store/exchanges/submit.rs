@@ -75,10 +75,13 @@ impl BatchStatement for TakeSubmissions {
         rows: &[SubmissionRow],
         facts: Vec<SubmissionFact>,
     ) -> BatchResult<Self> {
-        let unwritten = rows.iter().zip(&facts).filter_map(|(row, fact)| match fact {
-            SubmissionFact::Written(_) => None,
-            SubmissionFact::Unwritten { reason, .. } => Some((row, *reason)),
-        });
+        let unwritten = rows
+            .iter()
+            .zip(&facts)
+            .filter_map(|(row, fact)| match fact {
+                SubmissionFact::Written(_) => None,
+                SubmissionFact::Unwritten { reason, .. } => Some((row, *reason)),
+            });
         let unwritten: Vec<_> = unwritten.collect();
         let found = read_existing(connection, &self.clock, &unwritten).await?;
         let mut found = found.into_iter();
@@ -86,9 +89,7 @@ impl BatchStatement for TakeSubmissions {
         for fact in facts {
             outcomes.push(match fact {
                 SubmissionFact::Written(_) => fact,
-                SubmissionFact::Unwritten { .. } => {
-                    found.next().ok_or(sqlx::Error::RowNotFound)?
-                }
+                SubmissionFact::Unwritten { .. } => found.next().ok_or(sqlx::Error::RowNotFound)?,
             });
         }
         let keyed = rows.iter().zip(&outcomes).filter_map(|(row, fact)| {
@@ -327,12 +328,14 @@ impl TakeSubmissions {
         let mut facts: HashMap<_, Result<NewExchange, NotWritten>> = HashMap::new();
         for row in written {
             let fact = facts.entry(row.operation).or_insert_with(|| {
-                let accepted_at = row.accepted_at.ok_or(match over_limit.get(&row.operation) {
-                    _ if row.past => NotWritten::Expired,
-                    _ if row.unpaired => NotWritten::Unpaired,
-                    Some(full) => *full,
-                    None => NotWritten::Other,
-                })?;
+                let accepted_at = row
+                    .accepted_at
+                    .ok_or(match over_limit.get(&row.operation) {
+                        _ if row.past => NotWritten::Expired,
+                        _ if row.unpaired => NotWritten::Unpaired,
+                        Some(full) => *full,
+                        None => NotWritten::Other,
+                    })?;
                 Ok(NewExchange {
                     accepted_at,
                     labels: Vec::new(),

@@ -39,12 +39,11 @@ impl Enforcer {
         request: ApprovalRequest,
         terms: RuleTerms,
     ) -> Result<PendingSet<'_>, ApprovalDenial> {
-        self.new_set(request, terms, None).await
+        Box::pin(self.new_set(request, terms, None)).await
     }
 
     /// Like `prepare_set`, with requests that stay open for the time of `park`, also when the call has
     /// ended. Goes on with those of before about the same.
-    #[expect(clippy::single_match_else, reason = "both arms prepare a set")]
     pub async fn open_set(
         &mut self,
         request: ApprovalRequest,
@@ -53,16 +52,15 @@ impl Enforcer {
     ) -> Result<PendingSet<'_>, ApprovalDenial> {
         let subject = subject(&request);
         let deadline = Instant::now() + request.submit_timeout.min(request.timeout);
-        match self.parked_set(&subject, &terms, park, deadline).await? {
-            Some(kept) => self.resume_set(request, terms, kept).await,
-            None => {
-                let park = park.map(|park| ParkedSubject {
-                    digest: subject,
-                    lifetime: park.max(request.timeout),
-                });
-                self.new_set(request, terms, park).await
-            }
+        let parked = Box::pin(self.parked_set(&subject, &terms, park, deadline));
+        if let Some(kept) = parked.await? {
+            return Box::pin(self.resume_set(request, terms, kept)).await;
         }
+        let park = park.map(|park| ParkedSubject {
+            digest: subject,
+            lifetime: park.max(request.timeout),
+        });
+        Box::pin(self.new_set(request, terms, park)).await
     }
 
     async fn new_set(
