@@ -12,7 +12,7 @@ use super::making::calls;
 use crate::support::{Cluster, Contract};
 
 /// How many calls are made.
-const CALLS: u32 = 2_000;
+const CALLS: u32 = 3_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_made_up_from_the_document_is_answered_otherwise_than_documented() {
