@@ -139,8 +139,6 @@ async fn of_twins_in_one_statement_only_the_one_that_was_written_is_told_so() {
     };
     let mut connection = cluster.database.connect().await;
     let facts = submit.run(&mut connection, &rows).await.unwrap();
-    let facts = submit.complete(&mut connection, &rows, facts).await;
-    let facts = facts.unwrap();
     let written: Vec<bool> = facts
         .iter()
         .map(|fact| matches!(fact, SubmissionFact::Written(_)))

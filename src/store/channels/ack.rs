@@ -62,7 +62,6 @@ pub struct TakeAcks {
 
 impl BatchStatement for TakeAcks {
     const NAME: &'static str = "ack";
-    const WRITES: bool = true;
     type Row = AckRow;
     /// `None` if there is no such message for this recipient.
     type Fact = RowLock<Option<AckedMessage>>;

@@ -7,13 +7,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use sqlx::Connection as _;
 use tokio::sync::{Mutex, Semaphore, mpsc, oneshot, watch};
 use tokio::time::timeout;
 use tokio_util::task::TaskTracker;
 
-use crate::short_lock::ShortLock;
-use crate::store::database::batch_gate::{BatchGate, BatchPermit, PERMIT_LIFETIME};
+use crate::store::database::batch_gate::PERMIT_LIFETIME;
 use crate::store::database::batch_statement::BatchStatement;
 use crate::store::database::intake::{BatchIntake, PausedRows, QueuedRow, RowCaller};
 use crate::store::database::pool::ConnectionPool;
@@ -87,9 +85,14 @@ impl<S: BatchStatement> StatementBatcher<S> {
                     };
                     let begun = Instant::now();
                     measures.rows.observe(count_of(batch.len()));
-                    let turn = BatchTurn::new(permit, pool.gate());
-                    let run = run_batch(&*statement, &pool, &measures, &paused, &turn, batch);
-                    turn.limit(run).await;
+                    let mut run = pin!(run_batch(&*statement, &pool, &measures, &paused, batch));
+                    match timeout(PERMIT_LIFETIME, run.as_mut()).await {
+                        Ok(()) => drop(permit),
+                        Err(_) => {
+                            drop(permit);
+                            run.await;
+                        }
+                    }
                     measures.time.took(begun.elapsed());
                     running.send_modify(|count| *count -= 1);
                 }
@@ -126,40 +129,6 @@ impl<S: BatchStatement> StatementBatcher<S> {
     }
 }
 
-/// The turn of the batch that runs, if it needs one.
-struct BatchTurn<'g> {
-    permit: ShortLock<Option<BatchPermit>>,
-    gate: &'g BatchGate,
-}
-
-impl<'g> BatchTurn<'g> {
-    fn new(permit: Option<BatchPermit>, gate: &'g BatchGate) -> Self {
-        Self {
-            permit: ShortLock::new(permit),
-            gate,
-        }
-    }
-
-    fn end(&self) {
-        drop(self.permit.lock().take());
-    }
-
-    /// Whether another batch waits for its end.
-    fn is_wanted(&self) -> bool {
-        self.gate.is_wanted() && self.permit.lock().is_some()
-    }
-
-    /// Runs the batch to its end. Its turn ends before if it takes long.
-    async fn limit(&self, run: impl Future<Output = ()>) {
-        let mut run = pin!(run);
-        if timeout(PERMIT_LIFETIME, run.as_mut()).await.is_err() {
-            self.end();
-            run.await;
-        }
-        self.end();
-    }
-}
-
 fn count_of(rows: usize) -> f64 {
     u32::try_from(rows).map_or(f64::INFINITY, f64::from)
 }
@@ -169,7 +138,6 @@ async fn run_batch<S: BatchStatement>(
     pool: &ConnectionPool,
     measures: &BatchMetrics,
     paused: &PausedRows<S>,
-    turn: &BatchTurn<'_>,
     batch: Vec<QueuedRow<S>>,
 ) {
     let (rows, callers): (Vec<_>, Vec<_>) =
@@ -178,7 +146,7 @@ async fn run_batch<S: BatchStatement>(
         let jobs = rows.into_iter().zip(callers);
         jobs.map(|(row, caller)| QueuedRow { row, caller })
     };
-    let outcome = match attempt(statement, pool, &rows, turn).await {
+    let outcome = match attempt(statement, pool, &rows).await {
         Err(BatchFailure::Statement(error)) => match classify(&error) {
             // Even a single row is tried again: what it conflicted with is committed now, and
             // visible.
@@ -186,8 +154,7 @@ async fn run_batch<S: BatchStatement>(
                 measures.retried.increment();
                 let mut left = jobs(rows);
                 while let Some(job) = left.next() {
-                    let row = std::slice::from_ref(&job.row);
-                    let outcome = attempt(statement, pool, row, turn).await;
+                    let outcome = attempt(statement, pool, std::slice::from_ref(&job.row)).await;
                     // Without a connection the others would fail as well, each after waiting for
                     // one.
                     if let Err(failure @ BatchFailure::Store(_)) = outcome {
@@ -201,7 +168,7 @@ async fn run_batch<S: BatchStatement>(
             ErrorClass::Conflict | ErrorClass::Lost => {
                 measures.retried.increment();
                 tracing::debug!(statement = S::NAME, %error, rows = rows.len(), "a batch is retried");
-                attempt(statement, &pool.after(&error), &rows, turn).await
+                attempt(statement, &pool.after(&error), &rows).await
             }
             ErrorClass::Other => Err(BatchFailure::Statement(error)),
         },
@@ -220,33 +187,12 @@ async fn attempt<S: BatchStatement>(
     statement: &S,
     pool: &ConnectionPool,
     rows: &[S::Row],
-    turn: &BatchTurn<'_>,
 ) -> Result<Vec<S::Fact>, BatchFailure> {
     let lease = pool.lease(S::tenant_scope(rows)).await;
     let mut lease = lease.map_err(BatchFailure::Store)?;
     let connection = lease.connection().map_err(BatchFailure::Statement)?;
-    let facts = if S::WRITES && turn.is_wanted() {
-        // The next batch runs while this one's commit waits for the disk.
-        let facts = pool.within(async {
-            let mut transaction = connection.begin().await?;
-            let facts = statement.run(&mut transaction, rows).await?;
-            turn.end();
-            transaction.commit().await?;
-            statement.complete(connection, rows, facts).await
-        });
-        match facts.await {
-            Err(error) if classify(&error) == ErrorClass::Lost => lease.settle(Err(error)),
-            facts => lease.settle_transaction(facts),
-        }
-    } else {
-        let facts = pool.within(async {
-            let facts = statement.run(connection, rows).await?;
-            statement.complete(connection, rows, facts).await
-        });
-        let facts = facts.await;
-        lease.settle(facts)
-    };
-    let facts = facts.map_err(BatchFailure::Statement)?;
+    let facts = pool.within(statement.run(connection, rows)).await;
+    let facts = lease.settle(facts).map_err(BatchFailure::Statement)?;
     if facts.len() == rows.len() {
         return Ok(facts);
     }

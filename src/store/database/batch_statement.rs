@@ -13,8 +13,6 @@ pub type BatchResult<S> = sqlx::Result<Vec<<S as BatchStatement>::Fact>>;
 /// A statement that takes many rows at once.
 pub trait BatchStatement: Send + Sync + 'static {
     const NAME: &'static str;
-    /// Whether `run` writes, so that its commit waits for the disk.
-    const WRITES: bool = false;
     type Row: Send + Sync + 'static;
     type Fact: Send + 'static;
 
@@ -51,14 +49,4 @@ pub trait BatchStatement: Send + Sync + 'static {
         connection: &mut PgConnection,
         rows: &[Self::Row],
     ) -> impl Future<Output = BatchResult<Self>> + Send;
-
-    /// Completes the facts with further statements, once what `run` wrote is committed.
-    fn complete(
-        &self,
-        _: &mut PgConnection,
-        _: &[Self::Row],
-        facts: Vec<Self::Fact>,
-    ) -> impl Future<Output = BatchResult<Self>> + Send {
-        std::future::ready(Ok(facts))
-    }
 }

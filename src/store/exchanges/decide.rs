@@ -66,7 +66,6 @@ pub struct TakeDecisions {
 
 impl BatchStatement for TakeDecisions {
     const NAME: &'static str = "decide";
-    const WRITES: bool = true;
     type Row = DecisionRow;
     type Fact = RowLock<DecisionOutcome>;
 

@@ -9,7 +9,6 @@ use sqlx::postgres::types::PgInterval;
 use crate::clock::Clock;
 use crate::protocol::exchange::{NewExchange, NotWritten, SubmissionFact};
 use crate::protocol::id::{MessageId, NodeId, OperationId};
-use crate::protocol::idempotent::KeyFact;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::database::batch_statement::{BatchResult, BatchStatement};
 use crate::store::database::clock_offset::clock_offset;
@@ -31,7 +30,6 @@ pub struct TakeSubmissions {
 
 impl BatchStatement for TakeSubmissions {
     const NAME: &'static str = "submit";
-    const WRITES: bool = true;
     type Row = SubmissionRow;
     type Fact = SubmissionFact;
 
@@ -56,40 +54,20 @@ impl BatchStatement for TakeSubmissions {
     }
 
     async fn run(&self, connection: &mut PgConnection, rows: &[Self::Row]) -> BatchResult<Self> {
-        let written = self.write(connection, rows).await?.into_iter();
-        let facts = written.map(|written| match written {
-            Ok(new) => SubmissionFact::Written(new),
-            Err(reason) => SubmissionFact::Unwritten {
-                existing: None,
-                key: KeyFact::Free,
-                reason,
-            },
-        });
-        Ok(facts.collect())
-    }
-
-    /// Reads the conflicting rows: they may be newer than the first statement's snapshot.
-    async fn complete(
-        &self,
-        connection: &mut PgConnection,
-        rows: &[SubmissionRow],
-        facts: Vec<SubmissionFact>,
-    ) -> BatchResult<Self> {
-        let unwritten = rows
+        let written = self.write(connection, rows).await?;
+        // A second statement reads the conflicting rows: they may be newer than the first one's snapshot.
+        let unwritten: Vec<_> = rows
             .iter()
-            .zip(&facts)
-            .filter_map(|(row, fact)| match fact {
-                SubmissionFact::Written(_) => None,
-                SubmissionFact::Unwritten { reason, .. } => Some((row, *reason)),
-            });
-        let unwritten: Vec<_> = unwritten.collect();
+            .zip(&written)
+            .filter_map(|(row, written)| Some((row, *written.as_ref().err()?)))
+            .collect();
         let found = read_existing(connection, &self.clock, &unwritten).await?;
         let mut found = found.into_iter();
         let mut outcomes = Vec::with_capacity(rows.len());
-        for fact in facts {
-            outcomes.push(match fact {
-                SubmissionFact::Written(_) => fact,
-                SubmissionFact::Unwritten { .. } => found.next().ok_or(sqlx::Error::RowNotFound)?,
+        for written in &written {
+            outcomes.push(match written {
+                Ok(new) => SubmissionFact::Written(new.clone()),
+                Err(_) => found.next().ok_or(sqlx::Error::RowNotFound)?,
             });
         }
         let keyed = rows.iter().zip(&outcomes).filter_map(|(row, fact)| {
