@@ -86,12 +86,10 @@ impl<S: BatchStatement> StatementBatcher<S> {
                     let begun = Instant::now();
                     measures.rows.observe(count_of(batch.len()));
                     let mut run = pin!(run_batch(&*statement, &pool, &measures, &paused, batch));
-                    match timeout(PERMIT_LIFETIME, run.as_mut()).await {
-                        Ok(()) => drop(permit),
-                        Err(_) => {
-                            drop(permit);
-                            run.await;
-                        }
+                    let in_time = timeout(PERMIT_LIFETIME, run.as_mut()).await;
+                    drop(permit);
+                    if in_time.is_err() {
+                        run.await;
                     }
                     measures.time.took(begun.elapsed());
                     running.send_modify(|count| *count -= 1);
