@@ -2,6 +2,7 @@
 //! them.
 
 use clap::{Args, Subcommand};
+use countersign::agent::receipt_folder;
 use countersign::client::enforcer::{Enforcer, OpenSet};
 use countersign::client::visible;
 use countersign::clock::Clock;
@@ -98,7 +99,9 @@ fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
 
 /// One set, or without an id all of them.
 async fn withdraw(options: &ClientOptions, id: Option<&str>) -> anyhow::Result<ExitAction> {
-    let mut enforcer = Enforcer::open(&options.file()?, &Clock::system())?;
+    let file = options.file()?;
+    let mut enforcer = Enforcer::open(&file, &Clock::system())?;
+    enforcer.keep_receipts(receipt_folder(&file).map_err(anyhow::Error::msg)?);
     let mut sets = enforcer.open_sets()?;
     if let Some(part) = id {
         let Some(id) = find_id(part, sets.iter().map(|set| set.id.as_str()))? else {
@@ -113,6 +116,9 @@ async fn withdraw(options: &ClientOptions, id: Option<&str>) -> anyhow::Result<E
         let withdrawn = enforcer.withdraw_set(&set.id).await;
         withdrawn.map_err(|denial| anyhow::anyhow!("{}: {denial}", visible(set.id.as_str())))?;
         remark(&format!("withdrawn: {}", visible(set.id.as_str())));
+        if let Some(problem) = enforcer.take_receipt_problem() {
+            remark(&visible(&problem));
+        }
     }
     Ok(ExitAction::DONE)
 }

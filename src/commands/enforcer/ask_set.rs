@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::Duration;
 
-use countersign::client::enforcer::{AcceptedSet, ApprovalRequest, Enforcer};
+use countersign::client::enforcer::{AcceptedSet, ApprovalDenial, ApprovalRequest, Enforcer};
 use countersign::e2e::{Receipt, RuleTerms};
 use tokio::time::{Instant, interval};
 
@@ -39,7 +39,13 @@ impl SetResult {
     pub(super) fn save(&self, file: Option<&Path>, screen: &mut TerminalScreen) {
         let Some(file) = file else { return };
         let Some(receipt) = &self.receipt else {
-            screen.say("countersign: there is no receipt, because no decision counts");
+            let why = match &self.decided {
+                Err(AskInterruption::ByDenial(ApprovalDenial::Parked { .. })) => {
+                    "there is no receipt yet: the requests stay open"
+                }
+                _ => "there is no receipt, because no decision counts",
+            };
+            screen.say(&format!("countersign: {why}"));
             return;
         };
         let text = receipt.to_text().map_err(anyhow::Error::from);

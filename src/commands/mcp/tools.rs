@@ -170,7 +170,7 @@ fn output() -> Value {
             "cause": {
                 "type": "string",
                 "enum": ["rejected", "timeout", "ended", "unavailable", "refused", "untrusted", "missing", "parked", "receipt", "paused", "unpaired", "withdrawn", "error"],
-                "description": "Why it is denied: a person rejected it; nobody decided in time; it ended without a decision; the gateway was unavailable, or refused the request; the decision could not be trusted; too few people approved; the receipt that is required was not saved; a person told you to stop for now; no approver is paired; it was withdrawn; or something failed on this machine."
+                "description": "Why it is denied: a person rejected it; nobody decided in time; it ended without a decision; the gateway was unavailable, or refused the request; the decision could not be trusted; too few people approved; it is not decided yet, and the same request continues to wait; the receipt that is required was not saved; a person told you to stop for now; no approver is paired; it was withdrawn; or something failed on this machine."
             },
             "secondsLeft": { "type": "integer", "minimum": 0, "description": "How much time is left for a decision." }
         },

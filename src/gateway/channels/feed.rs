@@ -238,8 +238,12 @@ impl MessageFeed {
                     let count = named.len().min(NAMED_PER_PAGE);
                     let is_newest = newest_at.is_some_and(|at| at.elapsed() < NEWEST_LIFETIME);
                     let (mut page, mut reads) = (Vec::new(), Vec::new());
+                    let looked_at = Instant::now();
                     for message in named.drain(..count).filter(|it| !sent.contain(*it)) {
-                        let kept = is_newest.then(|| self.context.new_messages.take(message));
+                        let kept = is_newest.then(|| {
+                            let messages = &self.context.new_messages;
+                            messages.take(&self.channel.key, message)
+                        });
                         if let Some(decision) = kept.flatten().and_then(new_decision) {
                             page.push(decision);
                             continue;
@@ -254,7 +258,7 @@ impl MessageFeed {
                     for read in join_all(reads).await {
                         match read {
                             Ok(DecisionRead::Message(message)) => {
-                                *newest_at = Some(Instant::now());
+                                *newest_at = Some(looked_at);
                                 page.push(*message);
                             }
                             Ok(DecisionRead::Elsewhere) => {}

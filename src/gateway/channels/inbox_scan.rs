@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::gateway::channels::new_messages::{NewMessage, NewMessages};
+use crate::gateway::channels::new_messages::{MESSAGE_BYTES, NewMessage, NewMessages};
 use crate::gateway::channels::push::{PushService, for_approver};
 use crate::gateway::context::GatewayContext;
 use crate::gateway::error::Result;
@@ -19,6 +19,7 @@ use crate::protocol::id::{ApproverId, MessageId, TenantId};
 use crate::store::channels::approver_messages::{BodiesRow, ForApprover};
 use crate::store::channels::unacked::{ListRow, UnackedMessage};
 use crate::telemetry::Metrics;
+use crate::wake::WakeKey;
 
 /// Ids listed at once.
 const PER_LIST: i64 = 500;
@@ -186,20 +187,25 @@ impl InboxScan {
 
     /// The messages that hints have named. Those that this node does not keep are found by a scan.
     fn take_named(&mut self, messages: &NewMessages) -> Vec<(ForApprover, usize)> {
-        let mut found = Vec::new();
-        while let Some(id) = self.named.pop() {
+        let key = WakeKey::Approver(self.tenant.clone(), self.approver.clone());
+        let (mut found, mut total) = (Vec::new(), 0);
+        // The others come with the next page.
+        while total < MESSAGE_BYTES
+            && let Some(id) = self.named.pop()
+        {
             if self.sent.contains_key(&id) {
                 continue;
             }
-            match messages.take(id) {
-                Some(NewMessage::Request(request)) if request.approver_id == self.approver => {
+            match messages.take(&key, id) {
+                Some(NewMessage::Request(request)) => {
                     let bytes = request.stored.as_ref().map_or(0, String::len) + 512;
+                    total += bytes;
                     found.push((ForApprover::Request(request), bytes));
                 }
                 _ => self.start(None),
             }
         }
-        found.sort_by_key(|(message, _)| message.created_at());
+        found.sort_by_key(|(message, _)| (message.created_at(), message.message()));
         for (message, _) in &found {
             self.note_new(message.created_at().inner());
         }

@@ -10,11 +10,12 @@ use crate::protocol::id::{MessageId, RequestId};
 use crate::protocol::message::{DecisionDelivery, RequestMessage};
 use crate::protocol::timestamp::Timestamp;
 use crate::short_lock::ShortLock;
+use crate::wake::WakeKey;
 
 /// Later a channel reads the row: meanwhile the message may have been acknowledged elsewhere.
 const MESSAGE_LIFETIME: Duration = Duration::from_millis(200);
 /// A larger message is read page by page, as the client takes it.
-const MESSAGE_BYTES: usize = 64 << 10;
+pub(in crate::gateway) const MESSAGE_BYTES: usize = 64 << 10;
 /// Of all messages together.
 const TOTAL_BYTES: usize = 16 << 20;
 
@@ -42,6 +43,8 @@ struct MessageQueue {
 }
 
 struct MessageEntry {
+    /// Its recipient. A hint may wake another one, whose key has the same digest.
+    key: WakeKey,
     message: NewMessage,
     bytes: usize,
     /// Channels that have not taken it.
@@ -49,8 +52,8 @@ struct MessageEntry {
 }
 
 impl NewMessages {
-    /// Adds a message for this many channels.
-    pub fn add(&self, readers: usize, message: NewMessage) {
+    /// Adds a message for this many channels of its recipient.
+    pub fn add(&self, key: WakeKey, readers: usize, message: NewMessage) {
         let (id, bytes) = (message.id(), message.bytes());
         if bytes > MESSAGE_BYTES || readers == 0 {
             return;
@@ -64,6 +67,7 @@ impl NewMessages {
         queue.bytes += bytes;
         queue.order.push_back((now, id));
         let entry = MessageEntry {
+            key,
             message,
             bytes,
             readers,
@@ -71,16 +75,24 @@ impl NewMessages {
         queue.entries.insert(id, entry);
     }
 
-    /// The message, once for each of its readers.
-    pub fn take(&self, id: MessageId) -> Option<NewMessage> {
+    /// The recipient's message, once for each of its channels.
+    pub fn take(&self, key: &WakeKey, id: MessageId) -> Option<NewMessage> {
         let mut queue = self.queue.lock();
         queue.remove_old(Instant::now());
         let entry = queue.entries.get_mut(&id)?;
+        if entry.key != *key {
+            return None;
+        }
         if entry.readers > 1 {
             entry.readers -= 1;
             return Some(entry.message.clone());
         }
         queue.remove(id)
+    }
+
+    /// Removes a message that was acknowledged.
+    pub fn remove(&self, id: MessageId) {
+        drop(self.queue.lock().remove(id));
     }
 }
 

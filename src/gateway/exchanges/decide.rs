@@ -102,7 +102,8 @@ impl ExchangeService {
                             delivery,
                         };
                         // Only the newest channel takes it.
-                        self.context.new_messages.add(1, decision);
+                        let messages = &self.context.new_messages;
+                        messages.add(enforcer.clone(), 1, decision);
                     }
                     wake.wake_for(&enforcer, message);
                 }

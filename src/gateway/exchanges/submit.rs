@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::gateway::ExchangeService;
-use crate::gateway::channels::new_messages::NewMessage;
+use crate::gateway::channels::new_messages::{MESSAGE_BYTES, NewMessage};
 use crate::gateway::error::{Error, Result};
 use crate::gateway::identity::caller::{CallerIdentity, Enforcer};
 use crate::protocol::artifact::{self, ArtifactRules, Submission};
@@ -84,6 +84,7 @@ impl ExchangeService {
         let route = submission.route.clone();
         let (approvers, unroutable) = self.approvers(tenant, &enforcer, &route).await?;
         let counted = self.loads.must_count(tenant, &enforcer, &approvers).await?;
+        let is_small = submission.stored.len() < MESSAGE_BYTES;
         let asked: Vec<_> = approvers
             .iter()
             .map(|approver| {
@@ -91,7 +92,12 @@ impl ExchangeService {
                 AskedApprover {
                     approver: approver.clone(),
                     message: self.context.clock.message_id(),
-                    channels_here: self.context.wake.waiter_count(&key),
+                    // A large one is read back in any case.
+                    channels_here: if is_small {
+                        self.context.wake.waiter_count(&key)
+                    } else {
+                        0
+                    },
                     count: counted.contains(approver),
                 }
             })
@@ -119,7 +125,7 @@ impl ExchangeService {
             (judged, _) => judged?,
         };
         if let (Some(new), Some((submission, asked))) = (&submitted.new, kept) {
-            self.keep_requests(&enforcer, &submission, &asked, new);
+            self.keep_requests(tenant, &enforcer, &submission, &asked, new);
         }
         if !submitted.duplicate {
             self.context
@@ -136,6 +142,7 @@ impl ExchangeService {
     /// Keeps new requests for the channels on this node.
     fn keep_requests(
         &self,
+        tenant: &TenantId,
         enforcer: &EnforcerId,
         submission: &Submission,
         asked: &[AskedApprover],
@@ -160,8 +167,9 @@ impl ExchangeService {
                 trace: submission.trace.clone(),
                 expired: false,
             };
+            let key = WakeKey::Approver(tenant.clone(), asked.approver.clone());
             let messages = &self.context.new_messages;
-            messages.add(asked.channels_here, NewMessage::Request(request));
+            messages.add(key, asked.channels_here, NewMessage::Request(request));
         }
     }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// How long a batch keeps the others waiting. A statement that takes longer is stuck.
-pub(in crate::store) const PERMIT_LIFETIME: Duration = Duration::from_millis(40);
+/// How long a batch keeps the others waiting. One that takes longer waits for something else than a processor.
+pub(in crate::store) const PERMIT_LIFETIME: Duration = Duration::from_millis(20);
 
 #[derive(Clone)]
 pub struct BatchGate(Arc<Semaphore>);

@@ -259,13 +259,8 @@ impl BatchStatement for TakeDecisions {
                        as "waited?",
                    o.traceparent as "traceparent?", o.tracestate as "tracestate?", w.decided_at as "decided_at?: Timestamp",
                    p.verification as "verification?: Verification",
-                   -- Only a request to refresh can be an earlier message of the exchange.
-                   case when w.operation_id is not null
-                        then (select true from messages r
-                               where r.tenant_id = w.tenant_id and r.request_id = w.request_id
-                                 and r.kind = 'refresh.request' and r.acked_at is null and r.offered_at is null
-                               limit 1) is null
-                        else false end as "goes_first!"
+                   -- Only a request to refresh can be an earlier message of the exchange, and it counts the exchange on.
+                   coalesce(j.seq = 1, false) as "goes_first!"
               from input i
               left join locked_exchanges j on j.operation_id = i.operation_id
               left join locked_keys k on k.operation_id = i.operation_id
