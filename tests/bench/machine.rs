@@ -137,7 +137,7 @@ impl ProcessorTime {
         time
     }
 
-    /// What each of `turns` cost since `before`.
+    /// The cost of each of `turns` since `before`.
     pub fn per_turn(self, before: Self, turns: u32) -> String {
         let each = |now: Duration, before: Duration| {
             now.saturating_sub(before).as_secs_f64() * 1_000.0 / f64::from(turns.max(1))

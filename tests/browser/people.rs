@@ -17,7 +17,7 @@ struct ApprovalStage {
     alice: Page,
     bob: Page,
     carol: Bot,
-    /// Who has which device, as their own devices say.
+    /// The approver of each device, as their own devices say.
     devices: Vec<String>,
 }
 

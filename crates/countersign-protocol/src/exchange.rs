@@ -60,7 +60,7 @@ pub enum NotWritten {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewExchange {
     pub accepted_at: Timestamp,
-    /// What the approvers with a channel on this node call the enforcer, by their messages.
+    /// The enforcer's labels for the approvers with a channel on this node, by their messages.
     pub labels: Vec<(MessageId, Option<String>)>,
 }
 

@@ -25,7 +25,7 @@ const STATEMENTS_TIMEOUT: Duration = Duration::from_secs(3);
 /// A disk that is away may keep a program waiting for ever.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Who has signed a decision that passed every check, and on which device.
+/// The signer of a decision that passed every check, and the device.
 type DecisionSigner = (ApproverId, DeviceId);
 
 impl PendingSet<'_> {

@@ -227,7 +227,7 @@ impl SetPart {
     }
 }
 
-/// Who has made a decision, and on which device.
+/// The approver who made a decision, and the device.
 pub(super) fn signer_of(decision: &VerifiedDecision) -> (&ApproverId, DeviceId) {
     match decision {
         VerifiedDecision::Approved(approval) => (&approval.approver, approval.device),

@@ -1,4 +1,4 @@
-//! What a client remembers of the logs that it has seen, in a file beside the profile. The newest
+//! The memory of the logs that a client has seen, in a file beside the profile. The newest
 //! checkpoints are what makes a change noticeable, so a damaged file is an error.
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ struct MemoryContents {
     logs: BTreeMap<String, LogMemory>,
 }
 
-/// What is known of one log.
+/// The knowledge of one log.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LogMemory {
@@ -157,7 +157,7 @@ impl MemoryFile {
         contents.ok_or_else(|| self.problem("it is damaged"))
     }
 
-    /// What is known of the log of this tenant; `None` if it was never seen.
+    /// The knowledge of this tenant's log; `None` if it was never seen.
     pub fn read(&self, tenant: &TenantId) -> Result<Option<LogMemory>> {
         Ok(self.contents()?.logs.remove(tenant.as_str()))
     }
