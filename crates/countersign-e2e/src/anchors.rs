@@ -11,6 +11,8 @@ use super::log_entry::{LogEntry, LogProof};
 use super::proof_gap::ProofGap;
 use super::receipt::{Receipt, ReceiptPart};
 use super::statement::{SignedStatement, StatementChange};
+use super::team_chain::TeamChain;
+use super::team_head::TeamId;
 use super::trust::DeviceTrust;
 use countersign_protocol::id::{ApproverId, TenantId};
 use countersign_protocol::signature::PublicKey;
@@ -20,6 +22,8 @@ use countersign_protocol::signature::PublicKey;
 pub struct ReceiptAnchors {
     trusts: Vec<DeviceTrust>,
     devices: BTreeMap<ApproverId, BTreeSet<DeviceId>>,
+    teams: BTreeSet<TeamId>,
+    chains: Vec<TeamChain>,
     log_keys: Vec<(TenantId, PublicKey)>,
 }
 
@@ -38,11 +42,56 @@ impl ReceiptAnchors {
         self
     }
 
+    /// A team by its id, from which its states follow.
+    #[must_use]
+    pub fn with_team(mut self, team: TeamId) -> Self {
+        self.teams.insert(team);
+        self
+    }
+
+    /// A team, as a profile knows it.
+    #[must_use]
+    pub fn with_chain(mut self, chain: TeamChain) -> Self {
+        self.chains.push(chain);
+        self
+    }
+
     /// The key of the log of a tenant.
     #[must_use]
     pub fn with_log_key(mut self, tenant: TenantId, key: PublicKey) -> Self {
         self.log_keys.push((tenant, key));
         self
+    }
+
+    fn chains_of(&self, team: TeamId) -> impl Iterator<Item = &TeamChain> {
+        let chains = self.chains.iter();
+        chains.filter(move |chain| chain.head().team == team)
+    }
+
+    pub(super) fn knows_team(&self, team: TeamId) -> Result<(), ProofGap> {
+        let is_known = self.teams.contains(&team) || self.chains_of(team).next().is_some();
+        is_known.then_some(()).ok_or(ProofGap::Absent)
+    }
+
+    /// Refuses a chain that contradicts something that is known of the team.
+    pub(super) fn check_team(&self, chain: &TeamChain) -> Result<()> {
+        for known in self.chains_of(chain.head().team) {
+            let is_older = known.head().seq < chain.head().seq;
+            let (older, newer) = if is_older {
+                (known, chain)
+            } else {
+                (chain, known)
+            };
+            newer.knows(&older.head())?;
+        }
+        Ok(())
+    }
+
+    /// The longest chain that is known of a team, if it goes beyond this one.
+    pub(super) fn later(&self, chain: &TeamChain) -> Option<&TeamChain> {
+        let known = self.chains_of(chain.head().team);
+        let newest = known.max_by_key(|known| known.head().seq)?;
+        (newest.head().seq > chain.head().seq).then_some(newest)
     }
 
     /// Whether the tenant's log has the decisions of all parts. Its gateway takes only what an enforcer

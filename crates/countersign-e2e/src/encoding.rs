@@ -10,7 +10,7 @@ use super::error::{Error, Result};
 use super::random::{RandomSource, draw};
 use countersign_protocol::canonical::{Sha256Hex, canonical, canonical_without};
 use countersign_protocol::json::{self, JsonNode, JsonObject, JsonValue};
-use countersign_protocol::reader::MemberReader;
+use countersign_protocol::reader::{MemberReader, ReadResult};
 
 pub const DEVICE_ID: &str = "a device id";
 
@@ -151,4 +151,15 @@ pub(super) fn agree(same: bool, member: &'static str) -> Result<()> {
     } else {
         Err(Error::Mismatch { member })
     }
+}
+
+pub(super) fn read_number(
+    reader: &mut MemberReader<'_, '_>,
+    name: &'static str,
+    max: u32,
+) -> ReadResult<u32> {
+    let value = &reader.required(name, "a number")?.value;
+    let mut numbers = 1..=max;
+    let found = numbers.find(|number| *value == JsonValue::Number(f64::from(*number)));
+    found.ok_or_else(|| reader.refusal(name, format!("a whole number from 1 to {max}")))
 }

@@ -76,6 +76,18 @@ pub enum Error {
     #[error("an approver may have at most {limit} devices; revoke one first")]
     TooManyDevices { limit: usize },
 
+    #[error("the team's state is refused: {0}")]
+    Team(&'static str),
+    #[error(
+        "two states of the team contradict each other; someone may be interfering: tell its owners, and pair with the \
+         team again"
+    )]
+    TeamFork,
+    #[error("the invited person's answer is not proven by the invitation; invite them again")]
+    TeamProof,
+    #[error("that isn't an invitation to a team; copy the whole link")]
+    TeamLink,
+
     #[error("there is no device to encrypt for; pair with an approver first")]
     NoRecipients,
     #[error("a request can be encrypted for at most {limit} devices")]

@@ -2,6 +2,8 @@
 //! agent's questions. Our clients encrypt them to the enforcer, because the gateway reads decisions. The decision's signature covers them
 //! either way.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 use zeroize::Zeroizing;
 
@@ -13,6 +15,7 @@ use super::keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
 use super::pairing::PinnedEnforcer;
 use super::random::RandomSource;
 use super::seal::{self, Ciphertext, SealPurpose};
+use super::team_head::TeamHead;
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{EnforcerId, RequestId};
 use countersign_protocol::json::JsonNode;
@@ -26,6 +29,8 @@ const MAX_ACTION_CHARS: usize = 1_024;
 const MAX_QUESTIONS: usize = 16;
 const MAX_ANSWER_TEXTS: usize = 64;
 const MAX_ANSWER_CHARS: usize = 4_000;
+const TEAMS: &str = "teams";
+const MAX_HEADS: usize = 16;
 
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ArtifactHints {
@@ -35,6 +40,8 @@ pub struct ArtifactHints {
     pub grant: Option<GrantMatch>,
     /// For each question of the request, in order, the texts that were chosen or written.
     pub answers: Option<Vec<Vec<String>>>,
+    /// The newest heads of the rule's teams that the device knows.
+    pub teams: Vec<TeamHead>,
 }
 
 redacted! { ArtifactHints = "Hints(redacted)" }
@@ -102,6 +109,9 @@ impl ArtifactHints {
             }
             members["answers"] = json!(answers);
         }
+        if !self.teams.is_empty() {
+            members[TEAMS] = self.teams.iter().map(TeamHead::to_json).collect();
+        }
         let sealed = seal::seal(
             (SealPurpose::Hints, None),
             keys.decryption(),
@@ -123,6 +133,8 @@ impl ArtifactHints {
             Some(Some(matches)) => WantedGrant::Matching(matches),
         };
         let answers = reader.optional_as("answers", ANSWERS, read_answers)?;
+        let expected = "1 to 16 heads of different teams";
+        let teams = reader.optional_as(TEAMS, expected, read_heads)?;
         // Something unknown could be a condition, so a decision that has it is not acted on.
         reader.finish()?;
         Ok(ReadHints {
@@ -130,6 +142,7 @@ impl ArtifactHints {
                 reason,
                 action_id,
                 answers,
+                teams: teams.unwrap_or_default(),
                 grant: match &wanted {
                     WantedGrant::Matching(matches) => Some(matches.clone()),
                     WantedGrant::Absent | WantedGrant::NotUnderstood => None,
@@ -221,6 +234,14 @@ fn are_answers(answers: &[Vec<String>]) -> bool {
         (1..=MAX_ANSWER_TEXTS).contains(&texts.len()) && texts.iter().all(is_text)
     };
     (1..=MAX_QUESTIONS).contains(&answers.len()) && answers.iter().all(is_answer)
+}
+
+fn read_heads(node: &JsonNode<'_>) -> Option<Vec<TeamHead>> {
+    let heads: Option<Vec<_>> = node.as_array()?.iter().map(TeamHead::read).collect();
+    heads.filter(|heads| {
+        let teams: BTreeSet<_> = heads.iter().map(|head| head.team).collect();
+        (1..=MAX_HEADS).contains(&heads.len()) && teams.len() == heads.len()
+    })
 }
 
 fn read_answers(node: &JsonNode<'_>) -> Option<Vec<Vec<String>>> {

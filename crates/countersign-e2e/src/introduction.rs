@@ -5,7 +5,7 @@
 
 use serde_json::json;
 
-use super::bundle::{is_label, read_label};
+use super::bundle::{DeviceBundle, is_label, read_label};
 use super::device_id::DeviceId;
 use super::encoding::{canonical_text, parse, versioned};
 use super::error::{Error, Result};
@@ -13,6 +13,8 @@ use super::keys::{DeviceKeys, EncryptionKey};
 use super::operators::{OPERATORS, OperatorList};
 use super::pairing::PinnedEnforcer;
 use super::statement::read_signature;
+use super::team::TeamState;
+use super::team_head::TeamId;
 use super::trust::DeviceTrust;
 use countersign_protocol::canonical::canonical;
 use countersign_protocol::id::{ApproverId, TenantId};
@@ -24,6 +26,7 @@ use countersign_protocol::timestamp::Timestamp;
 pub const INTRODUCTION: &str = "the introduction";
 pub const SIGNED_INTRODUCTION: &str = "the signed introduction";
 pub const INTRODUCED_KEY: &str = "the introduced enforcer's key";
+const TEAM_ID: &str = "teamId";
 const INTRODUCE: &str = "enforcer.introduce";
 
 /// A well-formed introduction, with the text that its signature covers. Nobody has verified it yet.
@@ -33,10 +36,19 @@ pub struct Introduction {
     approver: ApproverId,
     enforcer: PinnedEnforcer,
     label: Option<String>,
-    operators: Option<OperatorList>,
+    claims: IntroductionClaims,
     at: Timestamp,
     by: DeviceId,
     text: String,
+}
+
+/// The further claims of an introduction.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct IntroductionClaims {
+    /// The people who work with the agent.
+    pub operators: Option<OperatorList>,
+    /// The team that an owner has paired the enforcer with. Then its members are addressed.
+    pub team: Option<TeamId>,
 }
 
 impl Introduction {
@@ -46,7 +58,7 @@ impl Introduction {
         tenant: &TenantId,
         approver: &ApproverId,
         (enforcer, label): (&PinnedEnforcer, Option<&str>),
-        operators: Option<&OperatorList>,
+        claims: &IntroductionClaims,
         at: Timestamp,
         by: DeviceId,
     ) -> Result<Self> {
@@ -63,8 +75,11 @@ impl Introduction {
         if let Some(label) = label.filter(|label| is_label(label)) {
             members["label"] = label.into();
         }
-        if let Some(operators) = operators {
+        if let Some(operators) = &claims.operators {
             members[OPERATORS] = json!(operators.ids());
+        }
+        if let Some(team) = &claims.team {
+            members[TEAM_ID] = team.to_string().into();
         }
         let text = canonical_text(INTRODUCTION, &members)?;
         Self::parse(&parse(INTRODUCTION, text.as_bytes())?)
@@ -76,7 +91,11 @@ impl Introduction {
         let key = reader.str("x25519")?;
         let by = reader.str("by")?;
         let label = read_label(&mut reader)?;
-        let operators = OperatorList::read(&mut reader)?;
+        let expected = "the id of a team";
+        let claims = IntroductionClaims {
+            operators: OperatorList::read(&mut reader)?,
+            team: reader.optional_parsed(TEAM_ID, expected, |it| TeamId::parse(it).ok())?,
+        };
         let id = reader.id("enforcerId")?;
         let key = EncryptionKey::parse(INTRODUCED_KEY, key)?;
         let introduction = Self {
@@ -84,7 +103,7 @@ impl Introduction {
             approver: reader.id("approverId")?,
             enforcer: PinnedEnforcer::from_own_records(id, key),
             label,
-            operators,
+            claims,
             at: reader.timestamp("at")?,
             by: DeviceId::parse(by)?,
             text: canonical(node),
@@ -120,7 +139,11 @@ impl Introduction {
     }
 
     pub fn operators(&self) -> Option<&OperatorList> {
-        self.operators.as_ref()
+        self.claims.operators.as_ref()
+    }
+
+    pub fn team(&self) -> Option<TeamId> {
+        self.claims.team
     }
 
     getters! {
@@ -163,11 +186,28 @@ impl SignedIntroduction {
     /// The enforcer, if a device in force has introduced it to the devices of this approver.
     pub fn accept(&self, trust: &DeviceTrust) -> Result<&PinnedEnforcer> {
         let introduction = &self.introduction;
-        if introduction.tenant != *trust.tenant() || introduction.approver != *trust.approver() {
+        let is_own = introduction.approver == *trust.approver() && introduction.team().is_none();
+        if introduction.tenant != *trust.tenant() || !is_own {
             return Err(Error::OtherApprover);
         }
-        let signer = trust.device(introduction.by)?;
-        let key = signer.bundle().signing_key();
+        self.accept_signed(trust.device(introduction.by)?.bundle())
+    }
+
+    /// The enforcer, if a device of an owner has introduced it to this team.
+    pub fn accept_in(&self, team: &TeamState) -> Result<&PinnedEnforcer> {
+        let introduction = &self.introduction;
+        let is_own = introduction.team() == Some(team.head().team);
+        if introduction.tenant != *team.tenant() || !is_own {
+            return Err(Error::OtherApprover);
+        }
+        let owner = team.content().seat(&introduction.approver);
+        let owner = owner.filter(|seat| seat.owner);
+        let signer = owner.and_then(|seat| seat.device(introduction.by));
+        self.accept_signed(signer.ok_or(Error::UnknownDevice(introduction.by))?)
+    }
+
+    fn accept_signed(&self, signer: &DeviceBundle) -> Result<&PinnedEnforcer> {
+        let (introduction, key) = (&self.introduction, signer.signing_key());
         if key.verifies(introduction.text.as_bytes(), &self.signature) {
             Ok(&introduction.enforcer)
         } else {

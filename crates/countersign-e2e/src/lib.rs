@@ -27,7 +27,7 @@
 //! let bundle = DeviceBundle::of(&phone, DeviceName::parse("phone")?)?;
 //! let authentic = AuthenticOffer::check(offer.clone(), &fingerprint)?;
 //! let (answer, _enforcer) =
-//!     answer_by_link(&authentic, &secret, &nonce, &alice, &bundle, None, &mut random)?;
+//!     answer_by_link(&authentic, &secret, &nonce, &alice, &bundle, &PairingClaims::default(), &mut random)?;
 //!
 //! let received = receive_answer(&offer, &secret, &nonce, &alice, answer)?;
 //! assert!(matches!(received, ReceivedAnswer::Proven(device) if *device.bundle() == bundle));
@@ -44,10 +44,11 @@
 //! | `artifact`, `seal`, `prompt`, `hints` | encryption and opening |
 //! | `control` | orders of an approver to an enforcer |
 //! | `decision`, `accept`, `grant` | signing a decision, and the checks before it is acted on |
-//! | `rule`, `rule_refusal`, `votes` | the rule of a call that several people approve, and the count of their decisions |
+//! | `rule`, `rule_decider`, `rule_refusal`, `comment_duty`, `votes` | the rule of a call that several people approve, and the count of their decisions |
+//! | `team`, `team_head`, `team_seat`, `team_chain`, `team_consent`, `seat_source` | the members of a team and their devices, the chain of its states, joining, and who decides on a seat |
 //! | `outcome` | the result at the enforcer, signed for the approver |
 //! | `merkle`, `log_tiles`, `checkpoint`, `log_entry` | the log of decisions and outcomes, and the proofs from it |
-//! | `receipt`, `proof`, `proof_gap`, `anchors` | everything about one call in a file, and its verification without the gateway |
+//! | `receipt`, `receipt_teams`, `proof`, `part_proof`, `part_count`, `proof_gap`, `anchors` | everything about one call in a file, and its verification without the gateway |
 //!
 //! A value from the network has another type before its checks than after: a [`DeviceBundle`] is
 //! only well formed, a [`PinnedDevice`] was authenticated at pairing, a [`TrustedDevice`] is in
@@ -63,6 +64,7 @@ mod anchors;
 mod artifact;
 mod bundle;
 mod checkpoint;
+mod comment_duty;
 mod comparison;
 mod control;
 mod decision;
@@ -83,15 +85,25 @@ mod merkle;
 mod operators;
 mod outcome;
 mod pairing;
+mod part_count;
+mod part_proof;
 mod prompt;
 mod proof;
 mod proof_gap;
 mod random;
 mod receipt;
+mod receipt_teams;
 mod rule;
+mod rule_decider;
 mod rule_refusal;
 mod seal;
+mod seat_source;
 mod statement;
+mod team;
+mod team_chain;
+mod team_consent;
+mod team_head;
+mod team_seat;
 mod trust;
 mod votes;
 
@@ -103,6 +115,7 @@ pub use anchors::ReceiptAnchors;
 pub use artifact::{ArtifactContext, OpenedArtifact, PlainArtifact, open_artifact, seal_artifact};
 pub use bundle::{DeviceBundle, DeviceName, EnforcerBundle, MAX_LABEL_CHARS, is_label};
 pub use checkpoint::{LogCheckpoint, LogOrigin, LogSigner, MAX_NOTE_BYTES, verifier_key};
+pub use comment_duty::CommentDuty;
 pub use comparison::{ComparisonDigits, DigitComparison};
 pub use control::{ControlOrder, ControlParties, MAX_PAUSE_LIFETIME, SignedControl};
 pub use countersign_protocol::decision::DecisionScope;
@@ -117,7 +130,7 @@ pub use extensions::{
 pub use grant::{Grant, GrantMatch, GrantOutcome, MAX_GRANT_LIFETIME, WordPattern};
 pub use hints::{ArtifactHints, HintsKey};
 pub use introduction::{INTRODUCED_KEY, INTRODUCTION, SIGNED_INTRODUCTION};
-pub use introduction::{Introduction, SignedIntroduction};
+pub use introduction::{Introduction, IntroductionClaims, SignedIntroduction};
 pub use invitation::{DeviceAnswer, DeviceInvitation, DeviceLink, SignedInvitation};
 pub use invitation::{INVITATION, SIGNED_INVITATION};
 pub use keys::{DeviceKeys, EncryptionKey, EnforcerKeys};
@@ -131,8 +144,8 @@ pub use outcome::{
     verify_outcome,
 };
 pub use pairing::{
-    AuthenticOffer, PairingAnswer, PinnedDevice, PinnedEnforcer, ReceivedAnswer, answer_by_code,
-    answer_by_link, receive_answer,
+    AuthenticOffer, PairingAnswer, PairingClaims, PinnedDevice, PinnedEnforcer, ReceivedAnswer,
+    answer_by_code, answer_by_link, receive_answer,
 };
 pub use prompt::{OpenedPrompt, PlainPrompt, PromptContext, open_prompt, seal_prompt};
 pub use proof::{PartReport, ReceiptCheck, ReceiptFact, ReceiptReport};
@@ -140,12 +153,18 @@ pub use proof_gap::ProofGap;
 pub use random::RandomSource;
 pub use receipt::{MAX_STATEMENTS, Receipt, ReceiptPart};
 pub use rule::{
-    ApprovalRule, ArtifactRule, CommentDuty, EscalationStep, MAX_RULE_PEOPLE, RULE, RuleAsk,
-    RuleTerms, SetId,
+    ApprovalRule, ArtifactRule, EscalationStep, MAX_RULE_PEOPLE, RULE, RuleAsk, RuleTerms, SetId,
 };
+pub use rule_decider::RuleDecider;
 pub use rule_refusal::RuleRefusal;
 pub use seal::{Ciphertext, MAX_RECIPIENTS, SealPurpose};
+pub use seat_source::SeatSource;
 pub use statement::{DeviceStatement, SignedStatement, StatementChange};
 pub use statement::{SIGNATURE, SIGNED, STATEMENT};
+pub use team::{MAX_TEAM_SEATS, TEAM_STATE, TeamContent, TeamMinimum, TeamState};
+pub use team_chain::{SIGNED_TEAM_STATE, SignedTeamState, TeamChain};
+pub use team_consent::{InviteId, SIGNED_CONSENT, SignedConsent, TeamConsent, TeamLink};
+pub use team_head::{TeamHead, TeamId};
+pub use team_seat::{MAX_STAND_IN_LIFETIME, StandIn, TeamSeat};
 pub use trust::{DeviceTrust, TrustUpdate, TrustedDevice};
 pub use votes::{ApproverVote, AskGap, VoteChoice, VoteCount, VoteState};

@@ -12,32 +12,43 @@ use super::keys::EncryptionKey;
 use super::link::{Fingerprint, PairingSecret};
 use super::operators::{OPERATORS, OperatorList};
 use super::random::{RandomSource, draw};
+use super::team_head::TeamHead;
 use countersign_protocol::id::{ApproverId, EnforcerId};
 use countersign_protocol::pairing::Nonce;
 
 const ANSWER: &str = "the approver's bundle";
+const TEAM: &str = "team";
 const PROOF_PURPOSE: &str = "countersign pairing v1";
 
 /// The message of a device that completes a pairing: its bundle, fresh randomness, who works with
-/// the agent if the person said so, and a proof if it used the link.
+/// the agent and which team is paired if the person said so, and a proof if it used the link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PairingAnswer {
     bundle: DeviceBundle,
     random: [u8; 16],
-    operators: Option<OperatorList>,
+    claims: PairingClaims,
     proof: Option<[u8; 32]>,
+}
+
+/// The word of a device's person on a pairing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PairingClaims {
+    /// The people who work with the agent.
+    pub operators: Option<OperatorList>,
+    /// The team that is paired, of which the person is an owner, instead of the person alone.
+    pub team: Option<TeamHead>,
 }
 
 impl PairingAnswer {
     fn new(
         bundle: &DeviceBundle,
-        operators: Option<&OperatorList>,
+        claims: &PairingClaims,
         random: &mut impl RandomSource,
     ) -> Result<Self> {
         Ok(Self {
             bundle: bundle.clone(),
             random: *draw(random)?,
-            operators: operators.cloned(),
+            claims: claims.clone(),
             proof: None,
         })
     }
@@ -51,14 +62,18 @@ impl PairingAnswer {
         reader.rename(ANSWER);
         let random = reader.str("random")?;
         let proof = reader.optional_str("proof")?;
-        let operators = OperatorList::read(&mut reader)?;
+        let expected = "the head of a team";
+        let claims = PairingClaims {
+            operators: OperatorList::read(&mut reader)?,
+            team: reader.optional_as(TEAM, expected, TeamHead::read)?,
+        };
         reader.finish()?;
         let what = "the approver's proof";
         let proof = proof.map(|text| encoding::decode_array(what, text));
         Ok(Self {
             bundle,
             random: encoding::decode_array("the approver's random value", random)?,
-            operators,
+            claims,
             proof: proof.transpose()?,
         })
     }
@@ -70,9 +85,13 @@ impl PairingAnswer {
     fn spell(&self, proof: Option<&[u8; 32]>) -> Result<String> {
         let mut members = self.bundle.members();
         members["random"] = encoding::encode(&self.random).into();
-        // Enforcers that do not know this member refuse it, so it is there only if it was asked for.
-        if let Some(operators) = &self.operators {
+        // Enforcers that do not know these members refuse them, so they are there only if they were
+        // asked for.
+        if let Some(operators) = &self.claims.operators {
             members[OPERATORS] = json!(operators.ids());
+        }
+        if let Some(team) = &self.claims.team {
+            members[TEAM] = team.to_json();
         }
         if let Some(proof) = proof {
             members["proof"] = encoding::encode(proof).into();
@@ -151,7 +170,7 @@ impl PinnedEnforcer {
 pub struct PinnedDevice {
     approver: ApproverId,
     bundle: DeviceBundle,
-    operators: Option<OperatorList>,
+    claims: PairingClaims,
 }
 
 impl PinnedDevice {
@@ -162,7 +181,12 @@ impl PinnedDevice {
 
     /// The people who work with the agent, if its person has said so.
     pub fn operators(&self) -> Option<&OperatorList> {
-        self.operators.as_ref()
+        self.claims.operators.as_ref()
+    }
+
+    /// The team that its person pairs, instead of the person alone.
+    pub fn team(&self) -> Option<&TeamHead> {
+        self.claims.team.as_ref()
     }
 }
 
@@ -174,10 +198,10 @@ pub fn answer_by_link(
     nonce: &Nonce,
     approver: &ApproverId,
     bundle: &DeviceBundle,
-    operators: Option<&OperatorList>,
+    claims: &PairingClaims,
     random: &mut impl RandomSource,
 ) -> Result<(PairingAnswer, PinnedEnforcer)> {
-    let mut answer = PairingAnswer::new(bundle, operators, random)?;
+    let mut answer = PairingAnswer::new(bundle, claims, random)?;
     let transcript = transcript(&offer.0, nonce, approver, &answer)?;
     answer.proof = Some(secret.prove(&provable(&transcript)));
     Ok((answer, PinnedEnforcer::new(&offer.0)))
@@ -189,10 +213,10 @@ pub fn answer_by_code(
     nonce: &Nonce,
     approver: &ApproverId,
     bundle: &DeviceBundle,
-    operators: Option<&OperatorList>,
+    claims: &PairingClaims,
     random: &mut impl RandomSource,
 ) -> Result<(PairingAnswer, DigitComparison<PinnedEnforcer>)> {
-    let answer = PairingAnswer::new(bundle, operators, random)?;
+    let answer = PairingAnswer::new(bundle, claims, random)?;
     let transcript = transcript(offer, nonce, approver, &answer)?;
     let digits = ComparisonDigits::of(&transcript, nonce);
     Ok((
@@ -220,7 +244,7 @@ pub fn receive_answer(
     let pinned = PinnedDevice {
         approver: approver.clone(),
         bundle: answer.bundle,
-        operators: answer.operators,
+        claims: answer.claims,
     };
     match answer.proof {
         Some(proof) if secret.proves(&provable(&transcript), &proof) => {

@@ -3,21 +3,25 @@
 
 use std::collections::BTreeSet;
 
-use super::accept::{DECISION, DecisionMembers, SignedVerdict};
+use super::accept::{DECISION, SignedVerdict};
 use super::anchors::ReceiptAnchors;
 use super::artifact::PlainArtifact;
+use super::comment_duty::CommentDuty;
 use super::encoding::parse;
 use super::error::{Error, Result};
-use super::hints::{ArtifactHints, HintsContext};
-use super::outcome::{DenialCause, OutcomeEffect, OutcomeStatement, open_outcome};
+use super::hints::ArtifactHints;
+use super::outcome::{OutcomeStatement, claimed_time, open_outcome};
+use super::part_count::PartCount;
+use super::part_proof::PartProof;
 use super::proof_gap::ProofGap;
-use super::receipt::{Receipt, ReceiptPart};
-use super::rule::{ArtifactRule, CommentDuty, RuleAsk, RuleTerms};
+use super::receipt::Receipt;
+use super::receipt_teams::ReceiptTeams;
+use super::rule::{ArtifactRule, RuleAsk, RuleTerms};
 use super::rule_refusal::RuleRefusal;
 use super::statement::{SIGNED, SignedStatement};
-use super::votes::{ApproverVote, VoteCount, VoteState};
-use countersign_protocol::decision::Verdict;
+use super::votes::VoteState;
 use countersign_protocol::id::ApproverId;
+use countersign_protocol::timestamp::Timestamp;
 use countersign_protocol::words;
 
 words! {
@@ -25,10 +29,13 @@ words! {
     ReceiptFact {
         /// The artifact is in the file, and its hash is right.
         Artifact = "artifact",
+        /// The states in the file are those of the teams that the rule names. Only of a rule with
+        /// teams.
+        Teams = "teams",
         /// The part's device signed its decision, about the artifact with the part's request and
         /// seat.
         Decision = "decision",
-        /// That device speaks for the part's approver.
+        /// That device speaks for the part's approver, and for the seat.
         Device = "device",
         /// The part's comment, choice and answers are those that were signed.
         Hints = "hints",
@@ -41,6 +48,9 @@ words! {
         /// The decisions, counted by the rule, lead to the outcome; without an outcome, they settle
         /// the call.
         Count = "count",
+        /// The device is still on its seat, in later states that the verifier knows. Only if there
+        /// are any.
+        Current = "current",
         /// An enforcer asked: the gateway's log has the decisions. Without a proof from it, an approver
         /// could have made up the request, with a rule that the own approval satisfies.
         Asked = "asked",
@@ -113,25 +123,32 @@ impl CheckList {
     }
 }
 
-/// A part with the results of its own checks.
-struct PartProof<'r> {
-    part: &'r ReceiptPart,
-    /// The part's artifact, if the file has one and the decision is about it.
-    artifact: Option<PlainArtifact>,
-    verdict: Option<SignedVerdict>,
-    hints: Option<ArtifactHints>,
-    is_anchored: bool,
-    /// Whether the signer knows that the enforcer of the rule sealed the artifact.
-    is_voucher: bool,
-}
-
 impl Receipt {
     /// Verifies everything that the file and the anchors allow.
     pub fn verify(&self, anchors: &ReceiptAnchors) -> ReceiptReport {
+        let at = self.outcome.as_ref().and_then(|text| claimed_time(text));
+        let report = self.verify_at(anchors, at);
+        // Whether somebody stood in depends on the time, for which the outcome vouches.
+        let is_deputized = self.parts.iter().any(|part| !part.is_own());
+        if at.is_none() || report.outcome.is_some() || !is_deputized {
+            return report;
+        }
+        self.verify_at(anchors, None)
+    }
+
+    fn verify_at(&self, anchors: &ReceiptAnchors, at: Option<Timestamp>) -> ReceiptReport {
         let mut checks = CheckList(Vec::new());
         let artifact = self.artifact.as_ref().ok_or(ProofGap::Absent);
         let artifact = artifact.and_then(|text| Ok(PlainArtifact::parse(text.as_bytes())?));
         let artifact = checks.note(ReceiptFact::Artifact, None, artifact);
+        let seats = match artifact.as_ref().and_then(PlainArtifact::rule) {
+            Some(ArtifactRule::Known(rule)) if rule.terms.teams().next().is_some() => {
+                let teams = ReceiptTeams::prove(self, &rule.terms, anchors);
+                let teams = checks.note(ReceiptFact::Teams, None, teams);
+                Some(teams.ok_or(ProofGap::Absent))
+            }
+            Some(ArtifactRule::Known(_) | ArtifactRule::Unknown) | None => None,
+        };
         let statements = self.devices.iter().filter_map(|text| {
             // A statement that cannot be read proves nothing, and changes nothing.
             SignedStatement::parse(&parse(SIGNED, text.as_bytes()).ok()?).ok()
@@ -139,21 +156,35 @@ impl Receipt {
         let statements: Vec<_> = statements.collect();
         let mut parts = Vec::new();
         for (place, part) in self.parts.iter().enumerate() {
-            let at = Some(place);
+            let own = Some(place);
             let mut proof = PartProof {
                 part,
                 artifact: None,
                 verdict: None,
                 hints: None,
+                has_heads: true,
                 is_anchored: false,
                 is_voucher: false,
             };
             let decision = proof.check_decision(artifact.as_ref(), place == 0);
-            checks.note(ReceiptFact::Decision, at, decision);
-            let device = anchors.check_device(self, part, &statements);
-            proof.is_anchored = checks.note(ReceiptFact::Device, at, device).is_some();
+            checks.note(ReceiptFact::Decision, own, decision);
+            let device = match &seats {
+                // Without the artifact, nobody can tell whose seat it was.
+                None if artifact.is_none() && !part.is_own() => Err(ProofGap::Absent),
+                None => anchors.check_device(self, part, &statements),
+                Some(Err(gap)) => Err(gap.clone()),
+                Some(Ok(teams)) => {
+                    let verdict = proof.verdict.map(|it| it.verdict);
+                    let known = (anchors, statements.as_slice());
+                    teams.check_device(self, (part, verdict), known, at)
+                }
+            };
+            proof.is_anchored = checks.note(ReceiptFact::Device, own, device).is_some();
             let hints = proof.check_hints(self);
-            proof.hints = checks.note(ReceiptFact::Hints, at, hints);
+            proof.hints = checks.note(ReceiptFact::Hints, own, hints);
+            if let (Some(Ok(teams)), Some(hints)) = (&seats, &proof.hints) {
+                proof.has_heads = teams.are_named(part, hints);
+            }
             parts.push(proof);
         }
         let is_vouched = parts.iter().any(|it| it.is_anchored && it.is_voucher);
@@ -169,7 +200,7 @@ impl Receipt {
         let statement = outcome.map(|it| it.statement);
         let effect = statement.as_ref().map(|it| it.effect);
         let mut approvers = BTreeSet::new();
-        let (votes, count) = match self.terms(artifact.as_ref()) {
+        let (votes, count) = match self.terms(artifact.as_ref(), seats.as_ref()) {
             Err(gap) => (None, Err(gap)),
             Ok(terms) => {
                 let count = PartCount::new(&terms, &parts);
@@ -186,6 +217,13 @@ impl Receipt {
             }
         };
         checks.note(ReceiptFact::Count, None, count);
+        if let Some(Ok(teams)) = &seats {
+            for (place, part) in self.parts.iter().enumerate() {
+                if let Some(current) = teams.check_current(part, anchors) {
+                    checks.note(ReceiptFact::Current, Some(place), current);
+                }
+            }
+        }
         checks.note(ReceiptFact::Asked, None, anchors.check_asked(self));
         let parts = parts.into_iter().map(|proof| PartReport {
             verdict: proof.verdict,
@@ -237,7 +275,14 @@ impl Receipt {
     }
 
     /// The terms to count by. Without a rule, one decision settles the call.
-    fn terms(&self, artifact: Option<&PlainArtifact>) -> Proof<RuleTerms> {
+    fn terms(
+        &self,
+        artifact: Option<&PlainArtifact>,
+        seats: Option<&Proof<ReceiptTeams>>,
+    ) -> Proof<RuleTerms> {
+        if let Some(teams) = seats {
+            return Ok(teams.as_ref().map_err(Clone::clone)?.terms.clone());
+        }
         match artifact.ok_or(ProofGap::Absent)?.rule() {
             Some(ArtifactRule::Known(rule)) => Ok(rule.terms.clone()),
             Some(ArtifactRule::Unknown) => Err(Error::Rule(RuleRefusal::UnknownVersion).into()),
@@ -247,6 +292,7 @@ impl Receipt {
                     asks: vec![RuleAsk {
                         approvals: 1,
                         from: from.collect(),
+                        team: None,
                         escalate: Vec::new(),
                     }],
                     rejections: 1,
@@ -261,128 +307,4 @@ impl Receipt {
 struct OutcomeProof {
     statement: OutcomeStatement,
     part_count: usize,
-}
-
-impl PartProof<'_> {
-    fn check_decision(&mut self, whole: Option<&PlainArtifact>, is_first: bool) -> Proof {
-        let part = self.part;
-        let other = |what| Error::OtherSubject { what };
-        let node = parse(DECISION, part.decision.as_bytes())?;
-        let claimed = DecisionMembers::signed_by(&part.device, &node)?;
-        if claimed.request_id != part.request_id {
-            return Err(other("request").into());
-        }
-        // Nobody but the person of the seat decides on it.
-        if part
-            .seat
-            .as_ref()
-            .is_some_and(|seat| *seat != part.approver)
-        {
-            return Err(other("seat").into());
-        }
-        let artifact = match whole {
-            Some(whole) if whole.rule().is_some() => {
-                let own = whole.for_part(&part.request_id, part.seat.as_ref())?;
-                if is_first && own != *whole {
-                    return Err(other("artifact").into());
-                }
-                Some(own)
-            }
-            Some(_) if part.seat.is_some() => return Err(other("seat").into()),
-            whole => whole.cloned(),
-        };
-        if let Some(artifact) = &artifact {
-            claimed.check_artifact(artifact)?;
-        }
-        self.is_voucher = claimed.vouches();
-        self.verdict = Some(claimed.verdict());
-        self.artifact = artifact;
-        Ok(())
-    }
-
-    fn check_hints(&self, receipt: &Receipt) -> Proof<ArtifactHints> {
-        let (part, verdict) = (self.part, self.verdict.ok_or(ProofGap::Absent)?);
-        let node = parse(DECISION, part.decision.as_bytes())?;
-        let claimed = DecisionMembers::signed_by(&part.device, &node)?;
-        let Some(hints) = claimed.hints else {
-            return Ok(ArtifactHints::default());
-        };
-        let context = HintsContext {
-            request_id: &claimed.request_id,
-            artifact_hash: claimed.artifact_hash,
-            enforcer_id: &receipt.enforcer,
-            device: part.device.id(),
-        };
-        match ArtifactHints::open_with(hints, &context, part.hints_key.as_ref()) {
-            Ok(Some(read)) => Ok(read.hints),
-            Ok(None) => Err(ProofGap::Absent),
-            // A rejection stands without them.
-            Err(_) if verdict.verdict == Verdict::Reject && part.hints_key.is_none() => {
-                Err(ProofGap::Absent)
-            }
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// The vote, without regard to the device.
-    fn vote(&self) -> Option<ApproverVote> {
-        let verdict = self.verdict?.verdict;
-        let has_rule = self.artifact.as_ref()?.rule().is_some();
-        // Approvals with hints that cannot be read may approve different things.
-        if verdict == Verdict::Approve && has_rule && self.hints.is_none() {
-            return None;
-        }
-        let hints = self.hints.clone().unwrap_or_default();
-        Some(ApproverVote::new(&self.part.approver, verdict, &hints))
-    }
-}
-
-/// The decisions of a receipt, counted anew.
-struct PartCount {
-    /// By the proven decisions alone.
-    proven: VoteState,
-    /// The people whose proven approvals satisfy the rule.
-    approvers: BTreeSet<ApproverId>,
-    /// The same, with rejections by devices that are not proven.
-    cautious: VoteState,
-}
-
-impl PartCount {
-    fn new(terms: &RuleTerms, parts: &[PartProof<'_>]) -> Self {
-        let mut proven = VoteCount::new(terms.clone());
-        let mut cautious = VoteCount::new(terms.clone());
-        let mut devices = BTreeSet::new();
-        for part in parts {
-            let Some(vote) = part.vote() else { continue };
-            // The holder of a device is one person, also if two approvers have it.
-            let approves = part.is_anchored && vote.verdict == Verdict::Approve;
-            if approves && !devices.insert(part.part.device.id()) {
-                continue;
-            }
-            if part.is_anchored {
-                proven.count(vote.clone());
-            }
-            if part.is_anchored || vote.verdict == Verdict::Reject {
-                cautious.count(vote);
-            }
-        }
-        let (proven, approvers) = (proven.state(), proven.approvers());
-        Self {
-            proven,
-            approvers,
-            cautious: cautious.state(),
-        }
-    }
-
-    fn agrees(&self, effect: Option<OutcomeEffect>, is_complete: bool) -> bool {
-        let is_satisfied = matches!(self.cautious, VoteState::Satisfied(_));
-        let is_rejected = matches!(self.proven, VoteState::Rejected(_));
-        match effect {
-            Some(OutcomeEffect::Allowed) => is_satisfied && is_complete,
-            Some(OutcomeEffect::Denied(DenialCause::Rejected)) => is_rejected,
-            Some(OutcomeEffect::Denied(DenialCause::Missing)) => !is_satisfied,
-            Some(OutcomeEffect::Denied(_)) => true,
-            None => is_satisfied || is_rejected,
-        }
-    }
 }

@@ -16,7 +16,7 @@ use countersign_protocol::reader::{InvalidMember, MemberFault, MemberReader};
 use countersign_protocol::redacted;
 
 const RECEIPT: &str = "the receipt";
-/// Bounds the time that a verification takes: each of them has a signature.
+/// Bounds the time that a verification takes: each of them has signatures.
 pub const MAX_STATEMENTS: usize = 2_048;
 
 /// A receipt as it was read or is to be written. Nothing in it is believed before `verify`.
@@ -31,6 +31,9 @@ pub struct Receipt {
     pub parts: Vec<ReceiptPart>,
     /// Signed statements about the devices of the approvers, as the gateway serves them.
     pub devices: Vec<String>,
+    /// Signed states of the teams that the rule names, of each team from the first state to the last
+    /// one that the enforcer knew.
+    pub teams: Vec<String>,
     /// The DSSE envelope.
     pub outcome: Option<String>,
     /// Proofs that the gateway's log has the decisions, one for each part; empty if there are none.
@@ -73,15 +76,16 @@ impl Receipt {
             return Err(reader.refusal("parts", "no request twice").into());
         }
         let expected = "at most 2048 signed statements, as texts";
-        let devices = reader.array("devices", expected)?;
-        let texts = devices.iter().map(JsonNode::as_str);
-        let texts: Option<Vec<_>> = texts.map(|text| text.map(str::to_owned)).collect();
-        let texts = texts.filter(|texts| texts.len() <= MAX_STATEMENTS);
+        let devices = texts(reader.required("devices", expected)?, MAX_STATEMENTS);
+        let devices = devices.ok_or_else(|| reader.refusal("devices", expected))?;
+        let expected = "at most 2048 signed states, as texts";
+        let teams = reader.optional_as("teams", expected, |node| texts(node, MAX_STATEMENTS))?;
         let receipt = Self {
             tenant: reader.id("tenantId")?,
             enforcer: reader.id("enforcerId")?,
             artifact: reader.optional_str("artifact")?.map(str::to_owned),
-            devices: texts.ok_or_else(|| reader.refusal("devices", expected))?,
+            devices,
+            teams: teams.unwrap_or_default(),
             outcome: reader.optional_str("outcome")?.map(str::to_owned),
             log: read_proofs(&mut reader, parts.len())?,
             parts,
@@ -102,6 +106,9 @@ impl Receipt {
         if let Some(artifact) = &self.artifact {
             members["artifact"] = artifact.as_str().into();
         }
+        if !self.teams.is_empty() {
+            members["teams"] = json!(&self.teams);
+        }
         if let Some(outcome) = &self.outcome {
             members["outcome"] = outcome.as_str().into();
         }
@@ -116,14 +123,28 @@ impl Receipt {
 
 fn read_proofs(reader: &mut MemberReader<'_, '_>, count: usize) -> Result<Vec<String>> {
     let read = reader.optional_as("log", "the text of a proof for each part", |node| {
-        let texts = node.as_array()?.iter().map(JsonNode::as_str);
-        let texts: Option<Vec<_>> = texts.map(|text| text.map(str::to_owned)).collect();
-        texts.filter(|texts| texts.len() == count)
+        texts(node, count).filter(|texts| texts.len() == count)
     });
     Ok(read?.unwrap_or_default())
 }
 
+fn texts(node: &JsonNode<'_>, most: usize) -> Option<Vec<String>> {
+    let list = node.as_array()?;
+    let texts = list.iter().map(|text| Some(text.as_str()?.to_owned()));
+    (list.len() <= most).then(|| texts.collect()).flatten()
+}
+
 impl ReceiptPart {
+    /// Whether nobody else has the seat.
+    pub fn is_own(&self) -> bool {
+        *self.voter() == self.approver
+    }
+
+    /// The person for whom the decision counts.
+    pub fn voter(&self) -> &ApproverId {
+        self.seat.as_ref().unwrap_or(&self.approver)
+    }
+
     fn read(mut reader: MemberReader<'_, '_>) -> Result<Self> {
         let key = reader.optional_str("hintsKey")?;
         let part = Self {

@@ -9,16 +9,17 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-use super::encoding::{decode_array, encode};
+use super::comment_duty::CommentDuty;
+use super::encoding::{decode_array, encode, read_number};
 use super::error::Result;
 use super::extensions::{extension, insert};
 use super::random::{RandomSource, draw};
-use super::rule_refusal::RuleRefusal;
+use super::team::TeamMinimum;
+use super::team_chain::TeamChain;
+use super::team_head::{TeamHead, TeamId};
 use countersign_protocol::id::{ApproverId, EnforcerId, TextId as _};
-use countersign_protocol::json::{JsonNode, JsonObject, JsonValue};
+use countersign_protocol::json::{JsonNode, JsonValue};
 use countersign_protocol::reader::{MemberReader, ReadResult};
-use countersign_protocol::text::is_invisible;
-use countersign_protocol::words;
 
 /// The extension that holds the rule.
 pub const RULE: &str = "countersign.rule";
@@ -29,32 +30,8 @@ const MAX_ASKS: usize = 16;
 const MAX_STEPS: usize = 8;
 /// No request waits longer.
 const MAX_AFTER_SECONDS: u32 = 24 * 60 * 60;
+const TEAM: &str = "team";
 const PEOPLE: &str = "1 to 64 ids of approvers, none twice";
-
-words! {
-    /// The decisions that need a comment.
-    CommentDuty {
-        None = "none",
-        Reject = "reject",
-        Approve = "approve",
-        Always = "always",
-    }
-}
-
-impl CommentDuty {
-    /// Whether an approval counts only with a comment. A rejection counts without one.
-    pub fn covers_approval(self) -> bool {
-        matches!(self, Self::Approve | Self::Always)
-    }
-
-    fn join(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::None, duty) | (duty, Self::None) => duty,
-            (own, other) if own == other => own,
-            _ => Self::Always,
-        }
-    }
-}
 
 /// The exchanges by which one call is asked about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -80,19 +57,29 @@ impl fmt::Display for SetId {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EscalationStep {
     pub after_seconds: u32,
+    /// Of a team: its seats, once `RuleTerms::resolve` has filled them in.
     pub from: BTreeSet<ApproverId>,
+    pub team: Option<TeamHead>,
 }
 
 /// Approvals by so many different people among these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleAsk {
     pub approvals: u32,
+    /// Of a team: its seats, once `RuleTerms::resolve` has filled them in.
     pub from: BTreeSet<ApproverId>,
+    pub team: Option<TeamHead>,
     /// In the order of time. Its people count towards the same number.
     pub escalate: Vec<EscalationStep>,
 }
 
 impl RuleAsk {
+    /// The heads of its own team and of those of its steps.
+    pub fn teams(&self) -> impl Iterator<Item = &TeamHead> {
+        let later = self.escalate.iter().filter_map(|step| step.team.as_ref());
+        self.team.iter().chain(later)
+    }
+
     /// Everyone whose approval may count, now or after an escalation.
     pub fn people(&self) -> impl Iterator<Item = &ApproverId> {
         let later = self.escalate.iter().flat_map(|step| &step.from);
@@ -126,6 +113,45 @@ impl RuleTerms {
         self
     }
 
+    /// The heads of the teams in the asks and their steps.
+    pub fn teams(&self) -> impl Iterator<Item = &TeamHead> {
+        self.asks.iter().flat_map(RuleAsk::teams)
+    }
+
+    /// Both this and the minimum of a team, which is never weaker than either.
+    #[must_use]
+    pub fn join_minimum(mut self, team: TeamId, minimum: &TeamMinimum) -> Self {
+        for ask in &mut self.asks {
+            if ask.teams().any(|head| head.team == team) {
+                ask.approvals = ask.approvals.max(minimum.approvals);
+            }
+        }
+        self.rejections = self.rejections.min(minimum.rejections);
+        self.comment = self.comment.join(minimum.comment);
+        self
+    }
+
+    /// Fills in the seats of the teams, by these chains. A team without a chain keeps those it has.
+    #[must_use]
+    pub fn resolve(mut self, chains: &[TeamChain]) -> Self {
+        let fill = |team: &Option<TeamHead>, from: &mut BTreeSet<ApproverId>| {
+            let chain = chains.iter();
+            let chain =
+                team.and_then(|it| chain.clone().find(|chain| chain.head().team == it.team));
+            if let Some(chain) = chain {
+                let seats = chain.content().seats.iter();
+                *from = seats.map(|seat| seat.approver.clone()).collect();
+            }
+        };
+        for ask in &mut self.asks {
+            fill(&ask.team, &mut ask.from);
+            for step in &mut ask.escalate {
+                fill(&step.team, &mut step.from);
+            }
+        }
+        self
+    }
+
     /// Everyone who may be asked.
     pub fn people(&self) -> BTreeSet<&ApproverId> {
         self.asks.iter().flat_map(RuleAsk::people).collect()
@@ -148,6 +174,7 @@ impl RuleTerms {
     /// Whether each person needs an exchange of their own.
     pub fn needs_seats(&self) -> bool {
         let one = matches!(self.asks.as_slice(), [ask] if ask.approvals == 1);
+        let one = one && self.teams().next().is_none();
         !one || self.rejections != 1
     }
 
@@ -173,11 +200,15 @@ impl ApprovalRule {
     /// beyond the limits.
     pub fn name_in(&self, members: &mut Map<String, Value>) {
         let asks = self.terms.asks.iter().map(|ask| {
-            let steps = ask
-                .escalate
-                .iter()
-                .map(|step| json!({ "after": step.after_seconds, "from": &step.from }));
-            let mut members = json!({ "approvals": ask.approvals, "from": &ask.from });
+            let steps = ask.escalate.iter().map(|step| {
+                named(
+                    json!({ "after": step.after_seconds }),
+                    &step.from,
+                    step.team,
+                )
+            });
+            let members = json!({ "approvals": ask.approvals });
+            let mut members = named(members, &ask.from, ask.team);
             if !ask.escalate.is_empty() {
                 members["escalate"] = steps.collect();
             }
@@ -223,7 +254,10 @@ impl ApprovalRule {
         if people.len() > MAX_RULE_PEOPLE {
             return Err(rule.refusal("asks", "at most 64 people"));
         }
+        let has_teams = read.terms.teams().next().is_some();
         match &read.seat {
+            // The seats of a team are not known here.
+            Some(_) if has_teams => Ok(read),
             Some(seat) if !people.contains(seat) => {
                 Err(rule.refusal("seat", "one of the people in the asks"))
             }
@@ -245,20 +279,23 @@ impl RuleAsk {
         let read_step = |node| {
             let mut step = ask.item("escalate", node)?;
             let after_seconds = read_number(&mut step, "after", MAX_AFTER_SECONDS)?;
-            let from = required_people(&mut step)?;
+            let (from, team) = read_source(&mut step)?;
             step.finish()?;
             Ok(EscalationStep {
                 after_seconds,
                 from,
+                team,
             })
         };
         let escalate: Vec<_> = steps.iter().map(read_step).collect::<ReadResult<_>>()?;
         if !escalate.is_sorted_by(|one, next| one.after_seconds < next.after_seconds) {
             return Err(ask.refusal("escalate", "steps in the order of time"));
         }
+        let (from, team) = read_source(&mut ask)?;
         let read = Self {
             approvals: read_number(&mut ask, "approvals", MAX_COUNT)?,
-            from: required_people(&mut ask)?,
+            from,
+            team,
             escalate,
         };
         ask.finish()?;
@@ -270,93 +307,47 @@ impl RuleAsk {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ArtifactRule {
     Known(ApprovalRule),
-    /// Of another version, or with teams. It can be rejected, and never approved.
+    /// Of another version. It can be rejected, and never approved.
     Unknown,
 }
 
 impl ArtifactRule {
+    /// Whether people are asked because of their seats in a team.
+    pub fn names_team(&self) -> bool {
+        matches!(self, Self::Known(rule) if rule.terms.teams().next().is_some())
+    }
+
     pub(super) fn read(extensions: &mut Option<MemberReader<'_, '_>>) -> ReadResult<Option<Self>> {
         let Some(mut rule) = extension(extensions, RULE)? else {
             return Ok(None);
         };
         let is_known = rule.required("v", "1")?.value == JsonValue::Number(1.0);
-        if !is_known || names_team(rule.object()) {
+        if !is_known {
             return Ok(Some(Self::Unknown));
         }
         ApprovalRule::read(rule).map(|rule| Some(Self::Known(rule)))
     }
-
-    /// The rule, if this program knows it and the enforcer that sealed the artifact made it.
-    fn of(&self, enforcer: &EnforcerId) -> Result<&ApprovalRule, RuleRefusal> {
-        match self {
-            Self::Unknown => Err(RuleRefusal::UnknownVersion),
-            Self::Known(rule) if rule.enforcer != *enforcer => Err(RuleRefusal::OtherEnforcer),
-            Self::Known(rule) => Ok(rule),
-        }
-    }
-
-    /// The checks of an approval that do not depend on the approver.
-    pub(super) fn check_content(
-        &self,
-        enforcer: &EnforcerId,
-        comment: Option<&str>,
-    ) -> Result<(), RuleRefusal> {
-        let needs_comment = self.of(enforcer)?.terms.comment.covers_approval();
-        if needs_comment && !has_comment(comment) {
-            return Err(RuleRefusal::MissingComment);
-        }
-        Ok(())
-    }
-
-    /// Whether a device of `approver` may approve, with this comment. `enforcer` is the one whose
-    /// key opened the artifact, and `operators` are the people who work with it as far as the device
-    /// knows: they are excluded wherever the rule excludes anybody. The comment is checked last.
-    pub fn check_approval(
-        &self,
-        enforcer: &EnforcerId,
-        approver: &ApproverId,
-        operators: &[ApproverId],
-        comment: Option<&str>,
-    ) -> Result<(), RuleRefusal> {
-        let rule = self.of(enforcer)?;
-        if rule.seat.as_ref().is_some_and(|seat| seat != approver) {
-            return Err(RuleRefusal::OtherSeat);
-        }
-        if !rule.terms.people().contains(approver) {
-            return Err(RuleRefusal::NotAsked);
-        }
-        let not_by = &rule.terms.not_by;
-        let is_operator = !not_by.is_empty() && operators.contains(approver);
-        if is_operator || not_by.contains(approver) {
-            return Err(RuleRefusal::NotBy);
-        }
-        self.check_content(enforcer, comment)
-    }
 }
 
-/// Whether the text has a character that people can see.
-pub(super) fn has_comment(text: Option<&str>) -> bool {
-    let is_visible = |it: char| !it.is_whitespace() && !is_invisible(it);
-    text.is_some_and(|text| text.chars().any(is_visible))
+/// The people or the team of an ask or a step, among its other members.
+fn named(mut members: Value, from: &BTreeSet<ApproverId>, team: Option<TeamHead>) -> Value {
+    match team {
+        Some(team) => members[TEAM] = team.to_json(),
+        None => members["from"] = json!(from),
+    }
+    members
 }
 
-/// A team in the place of people, in an ask or an escalation step. Its members are not known here.
-fn names_team(rule: &JsonObject<'_>) -> bool {
-    let is_team = |node: &JsonNode<'_>| {
-        let ask = node.as_object();
-        ask.is_some_and(|ask| ask.get("team").is_some() || any_item(ask, "escalate", has_team))
+/// Either people or a team.
+fn read_source(
+    reader: &mut MemberReader<'_, '_>,
+) -> ReadResult<(BTreeSet<ApproverId>, Option<TeamHead>)> {
+    let team = reader.optional_as(TEAM, "the head of a team", TeamHead::read)?;
+    let from = match team {
+        Some(_) => BTreeSet::new(),
+        None => required_people(reader)?,
     };
-    any_item(rule, "asks", is_team)
-}
-
-fn has_team(step: &JsonNode<'_>) -> bool {
-    let step = step.as_object();
-    step.is_some_and(|step| step.get("team").is_some())
-}
-
-fn any_item(object: &JsonObject<'_>, name: &str, test: impl Fn(&JsonNode<'_>) -> bool) -> bool {
-    let items = object.get(name).and_then(JsonNode::as_array);
-    items.is_some_and(|items| items.iter().any(test))
+    Ok((from, team))
 }
 
 fn required_people(reader: &mut MemberReader<'_, '_>) -> ReadResult<BTreeSet<ApproverId>> {
@@ -370,11 +361,4 @@ fn read_people(node: &JsonNode<'_>) -> Option<BTreeSet<ApproverId>> {
     let people: BTreeSet<_> = people.collect::<Option<_>>()?;
     let is_sound = people.len() == list.len() && (1..=MAX_RULE_PEOPLE).contains(&list.len());
     is_sound.then_some(people)
-}
-
-fn read_number(reader: &mut MemberReader<'_, '_>, name: &'static str, max: u32) -> ReadResult<u32> {
-    let value = &reader.required(name, "a number")?.value;
-    let mut numbers = 1..=max;
-    let found = numbers.find(|number| *value == JsonValue::Number(f64::from(*number)));
-    found.ok_or_else(|| reader.refusal(name, format!("a whole number from 1 to {max}")))
 }

@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::accept::VerifiedDecision;
+use super::comment_duty::has_comment;
 use super::hints::ArtifactHints;
-use super::rule::{RuleAsk, RuleTerms, has_comment};
+use super::rule::{RuleAsk, RuleTerms};
 use countersign_protocol::decision::Verdict;
 use countersign_protocol::id::ApproverId;
 
@@ -27,6 +28,14 @@ pub struct ApproverVote {
 }
 
 impl ApproverVote {
+    /// A decision on this seat, by its member or a stand-in. It counts for the seat.
+    pub fn on_seat(seat: &ApproverId, decision: &VerifiedDecision) -> Self {
+        Self {
+            approver: seat.clone(),
+            ..Self::from(decision)
+        }
+    }
+
     pub(super) fn new(approver: &ApproverId, verdict: Verdict, hints: &ArtifactHints) -> Self {
         Self {
             approver: approver.clone(),

@@ -5,11 +5,13 @@ mod code;
 mod description;
 mod device;
 mod notification;
+mod team;
 
 pub use self::code::{Code, CodeNames};
 pub use self::description::{ErrorDescription, ThrottleDetails};
 pub use self::device::DeviceError;
 pub use self::notification::NotificationError;
+pub use self::team::TeamError;
 use super::invalid::{InvalidMember, MemberFault};
 use super::json::{JsonError, JsonProblem};
 
@@ -88,6 +90,8 @@ pub enum Error {
     Device(#[from] DeviceError),
     #[error("{0}")]
     Notification(#[from] NotificationError),
+    #[error("{0}")]
+    Team(#[from] TeamError),
     #[error("the routing token was revoked, or replaced by a newer pairing")]
     PairingRevoked,
     #[error("not found, or not visible to this caller")]
@@ -240,6 +244,7 @@ impl Error {
             Self::KeyRevoked => refusal(403, Code::KeyRevoked).at("/body/signerKeyId"),
             Self::Device(error) => error.describe(),
             Self::Notification(error) => error.describe(),
+            Self::Team(error) => error.describe(),
             Self::PairingRevoked => refusal(403, Code::PairingRevoked)
                 .at("/body/metadata/routingToken")
                 .expecting("the token of a pairing in force"),

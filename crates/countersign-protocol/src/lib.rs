@@ -52,6 +52,7 @@ pub mod refresh;
 pub mod routing;
 pub mod session;
 pub mod signature;
+pub mod team;
 pub mod text;
 pub mod timestamp;
 pub mod token;

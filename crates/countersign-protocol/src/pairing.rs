@@ -17,6 +17,7 @@ use super::redacted::redacted;
 pub const MAX_LABEL_CHARS: usize = 1_024;
 /// Enough for a public key of any kind, too little for a document.
 pub const MAX_KEY_CHARS: usize = 8_192;
+const MAX_TEAM_CHARS: usize = 64;
 const CODE_CHARS: usize = 8;
 const BITS: u32 = 5;
 /// Crockford's base32: no two characters look alike.
@@ -146,6 +147,8 @@ pub struct CompletePairing {
     pub public_key: Option<String>,
     /// An answer for the enforcer alone, in another dialect; not interpreted here.
     pub response: Option<String>,
+    /// The team that the enforcer is to be paired with, in place of the approver alone.
+    pub team: Option<String>,
 }
 
 impl CompletePairing {
@@ -156,6 +159,7 @@ impl CompletePairing {
             approver: reader.id("approverId")?,
             public_key: reader.optional_bounded_str("publicKey", MAX_KEY_CHARS)?,
             response: None,
+            team: reader.optional_bounded_str("teamId", MAX_TEAM_CHARS)?,
         };
         reader.finish()?;
         Ok(complete)

@@ -25,7 +25,7 @@ pub enum RoutingTarget {
     Token(RoutingToken),
     /// At least one, and none twice.
     Approvers(Vec<ApproverId>),
-    /// No approver is named: every approver paired with the enforcer.
+    /// No approver is named: every approver paired with the enforcer directly.
     Paired,
 }
 

@@ -14,6 +14,7 @@ fn what_a_person_adds_reaches_the_enforcer_and_not_the_gateway() {
         action_id: Some("approve-once".to_owned()),
         grant: None,
         answers: Some(vec![vec!["in secret".to_owned()]]),
+        teams: Vec::new(),
     };
     let body = signed(
         &world,

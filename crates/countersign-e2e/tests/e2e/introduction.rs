@@ -2,8 +2,8 @@
 //! in force of the same approver.
 
 use countersign_e2e::{
-    DeviceTrust, EncryptionKey, EnforcerKeys, Error, Introduction, PinnedEnforcer,
-    SignedIntroduction, SignedStatement,
+    DeviceTrust, EncryptionKey, EnforcerKeys, Error, Introduction, IntroductionClaims,
+    PinnedEnforcer, SignedIntroduction, SignedStatement,
 };
 use countersign_protocol::id::{ApproverId, TenantId, TextId as _};
 use serde_json::{Value, json};
@@ -169,7 +169,14 @@ fn a_label_that_may_not_be_shown_is_left_out() {
     let long = "x".repeat(257);
     for label in ["", " ", "a\u{1b}[2Jb", "a\u{200b}b", &long] {
         let about = (&enforcer, Some(label));
-        let made = Introduction::new(&tenant(), &alice(), about, None, now(), world.phone.id());
+        let made = Introduction::new(
+            &tenant(),
+            &alice(),
+            about,
+            &IntroductionClaims::default(),
+            now(),
+            world.phone.id(),
+        );
         assert_eq!(made.unwrap().label(), None, "{label:?}");
     }
 }

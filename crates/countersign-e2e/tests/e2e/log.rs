@@ -303,9 +303,9 @@ fn checkpoint(count: usize) -> LogCheckpoint {
     }
 }
 
-/// Notes that nobody may believe.
-fn refused_notes() -> Vec<(&'static str, String)> {
-    let note = signer().sign(&checkpoint(7));
+/// Notes that nobody may believe, about a checkpoint of seven entries.
+fn refused_notes(checkpoint: &LogCheckpoint) -> Vec<(&'static str, String)> {
+    let note = signer().sign(checkpoint);
     let (text, line) = note.split_once("\n\n").unwrap();
     let line = line.trim_end();
     let (_, signature) = line.rsplit_once(' ').unwrap();
@@ -320,7 +320,7 @@ fn refused_notes() -> Vec<(&'static str, String)> {
     vec![
         (
             "signed with another key",
-            LogSigner::from_secret(&[4; 32]).sign(&checkpoint(7)),
+            LogSigner::from_secret(&[4; 32]).sign(checkpoint),
         ),
         ("another size", note.replacen("\n7\n", "\n8\n", 1)),
         (
@@ -373,7 +373,7 @@ fn a_checkpoint_is_believed_only_as_the_log_signed_it() {
     // A witness may add its signature.
     let witnessed = format!("{note}— witness.example mJirIkljAAAA\n");
     assert_eq!(LogCheckpoint::open(&witnessed, &key).unwrap(), signed);
-    for (name, note) in refused_notes() {
+    for (name, note) in refused_notes(&signed) {
         assert!(LogCheckpoint::open(&note, &key).is_err(), "{name}:\n{note}");
     }
     let acme = TenantId::parse("acme").unwrap();
@@ -397,11 +397,12 @@ fn entries_are_proven_by_what_the_log_signed() {
         tiles.append(size as u64, entry.leaf().unwrap()).unwrap();
     }
     let root = tiles.root(7).unwrap();
-    let note = signer().sign(&LogCheckpoint {
+    let checkpoint = LogCheckpoint {
         origin: origin(1),
         size: 7,
         root,
-    });
+    };
+    let note = signer().sign(&checkpoint);
     let proofs: Vec<LogProof> = (0..7)
         .map(|index| LogProof {
             index,
@@ -450,7 +451,8 @@ fn entries_are_proven_by_what_the_log_signed() {
             good.replacen("\n\n", "\nAAAA\n\n", 1),
         ),
     ];
-    for (name, note) in refused_notes() {
+    // Of the same root, so that nothing else is wrong with them.
+    for (name, note) in refused_notes(&checkpoint) {
         refused.push((
             name,
             LogProof {

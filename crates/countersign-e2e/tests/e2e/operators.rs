@@ -5,10 +5,11 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign_e2e::{
-    AuthenticOffer, EnforcerBundle, Error, Fingerprint, Introduction, MAX_OPERATORS, OperatorList,
-    PairingAnswer, PairingSecret, ReceivedAnswer, SignedIntroduction, answer_by_code,
-    answer_by_link, receive_answer,
+    AuthenticOffer, EnforcerBundle, Error, Fingerprint, Introduction, IntroductionClaims,
+    MAX_OPERATORS, OperatorList, PairingAnswer, PairingClaims, PairingSecret, ReceivedAnswer,
+    SignedIntroduction, TeamHead, TeamId, answer_by_code, answer_by_link, receive_answer,
 };
+use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{ApproverId, TextId as _};
 use serde_json::{Value, json};
 
@@ -18,6 +19,13 @@ use super::texts::{canon, check_published, parsed, unbase};
 fn list(ids: &[&str]) -> OperatorList {
     let ids = ids.iter().map(|id| ApproverId::parse(id).unwrap());
     OperatorList::new(ids.collect()).unwrap()
+}
+
+fn claims(operators: Option<&OperatorList>) -> PairingClaims {
+    PairingClaims {
+        operators: operators.cloned(),
+        team: None,
+    }
 }
 
 struct PairingScene {
@@ -41,7 +49,8 @@ impl PairingScene {
         let offer = AuthenticOffer::check(self.offer.clone(), &fingerprint).unwrap();
         let (bundle, random) = (&self.world.phone_bundle, &mut known("answer"));
         let (secret, nonce) = (&self.secret, nonce());
-        let answer = answer_by_link(&offer, secret, &nonce, &alice(), bundle, operators, random);
+        let claims = &claims(operators);
+        let answer = answer_by_link(&offer, secret, &nonce, &alice(), bundle, claims, random);
         answer.unwrap().0.to_text().unwrap()
     }
 
@@ -52,14 +61,19 @@ impl PairingScene {
 
     fn digits(&self, operators: Option<&OperatorList>) -> (String, String) {
         let (bundle, random) = (&self.world.phone_bundle, &mut known("answer by code"));
-        let answer = answer_by_code(&self.offer, &nonce(), &alice(), bundle, operators, random);
+        let claims = &claims(operators);
+        let answer = answer_by_code(&self.offer, &nonce(), &alice(), bundle, claims, random);
         let (answer, comparison) = answer.unwrap();
         (answer.to_text().unwrap(), comparison.digits().to_string())
     }
 
     fn introduce(&self, operators: &OperatorList) -> SignedIntroduction {
         let (about, by) = ((&self.world.pinned_enforcer, None), &self.world.phone);
-        let made = Introduction::new(&tenant(), &alice(), about, Some(operators), now(), by.id());
+        let claims = &IntroductionClaims {
+            operators: Some(operators.clone()),
+            team: None,
+        };
+        let made = Introduction::new(&tenant(), &alice(), about, claims, now(), by.id());
         made.unwrap().sign(by).unwrap()
     }
 }
@@ -146,6 +160,42 @@ fn nobody_on_the_way_changes_drops_or_adds_operators() {
         let refused = tampered.accept(&scene.world.trust).unwrap_err();
         assert_eq!(refused, Error::StatementSignature);
     }
+}
+
+#[test]
+fn an_enforcer_learns_the_team_that_was_named_and_nobody_on_the_way_changes_it() {
+    let scene = PairingScene::new();
+    let head = team_head(0);
+    let fingerprint = Fingerprint::of(&scene.offer).unwrap();
+    let offer = AuthenticOffer::check(scene.offer.clone(), &fingerprint).unwrap();
+    let claims = &PairingClaims {
+        operators: None,
+        team: Some(head),
+    };
+    let (bundle, random) = (&scene.world.phone_bundle, &mut known("answer"));
+    let (secret, nonce) = (&scene.secret, nonce());
+    let answer = answer_by_link(&offer, secret, &nonce, &alice(), bundle, claims, random);
+    let answer = answer.unwrap().0.to_text().unwrap();
+    let ReceivedAnswer::Proven(pinned) = scene.receive(&answer).unwrap() else {
+        panic!("it has a proof");
+    };
+    assert_eq!(pinned.team(), Some(&head));
+    for other in [None, Some(team_head(1))] {
+        let mut members = parsed(std::str::from_utf8(&unbase(&json!(answer))).unwrap());
+        members.as_object_mut().unwrap().remove("team").unwrap();
+        if let Some(other) = other {
+            members["team"] = other.to_json();
+        }
+        let tampered = URL_SAFE_NO_PAD.encode(canon(&members));
+        let refused = scene.receive(&tampered).unwrap_err();
+        assert_eq!(refused, Error::PairingProof);
+    }
+}
+
+fn team_head(seq: u32) -> TeamHead {
+    let team = TeamId::parse("AAAAAAAAAAAAAAAAAAAAAA").unwrap();
+    let digest = Sha256Hex::of(b"a state");
+    TeamHead { team, seq, digest }
 }
 
 #[test]

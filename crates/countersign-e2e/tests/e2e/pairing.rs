@@ -2,7 +2,8 @@
 
 use countersign_e2e::{
     AuthenticOffer, DeviceBundle, EnforcerBundle, EnforcerKeys, Error, Fingerprint, PairingAnswer,
-    PairingLink, PairingSecret, ReceivedAnswer, answer_by_code, answer_by_link, receive_answer,
+    PairingClaims, PairingLink, PairingSecret, ReceivedAnswer, answer_by_code, answer_by_link,
+    receive_answer,
 };
 use countersign_protocol::id::{ApproverId, EnforcerId, TextId as _};
 use countersign_protocol::pairing::{Nonce, PairingCode};
@@ -34,7 +35,7 @@ impl Attempt {
             &nonce(),
             &alice(),
             &self.bundle,
-            None,
+            &PairingClaims::default(),
             random,
         )
         .unwrap()
@@ -160,8 +161,15 @@ fn without_a_proof_nothing_is_pinned_before_a_person_compared() {
     let attempt = attempt();
     let (offer, bundle) = (&attempt.offer, &attempt.bundle);
     let random = &mut known("answer");
-    let (answer, on_device) =
-        answer_by_code(offer, &nonce(), &alice(), bundle, None, random).unwrap();
+    let (answer, on_device) = answer_by_code(
+        offer,
+        &nonce(),
+        &alice(),
+        bundle,
+        &PairingClaims::default(),
+        random,
+    )
+    .unwrap();
     let ReceivedAnswer::ToCompare(on_enforcer) = attempt.receive(answer).unwrap() else {
         panic!("there was no proof");
     };
@@ -182,8 +190,15 @@ fn without_a_proof_nothing_is_pinned_before_a_person_compared() {
 fn digits_differ_with_everything_that_could_be_swapped() {
     let attempt = attempt();
     let digits = |offer: &EnforcerBundle, bundle: &DeviceBundle, random| {
-        let (_, comparison) =
-            answer_by_code(offer, &nonce(), &alice(), bundle, None, &mut known(random)).unwrap();
+        let (_, comparison) = answer_by_code(
+            offer,
+            &nonce(),
+            &alice(),
+            bundle,
+            &PairingClaims::default(),
+            &mut known(random),
+        )
+        .unwrap();
         comparison.digits().to_string()
     };
     let fresh = EnforcerBundle::new(&world().enforcer, bot(), &mut known("fresh")).unwrap();

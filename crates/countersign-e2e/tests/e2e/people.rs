@@ -3,9 +3,10 @@
 use countersign_e2e::{
     ArtifactContext, ArtifactHints, Ciphertext, DecisionContent, DecisionScope, DeviceBundle,
     DeviceKeys, DeviceName, DeviceStatement, DeviceTrust, EnforcerBundle, EnforcerKeys, Error,
-    Introduction, OpenedArtifact, OwnRequest, PairingSecret, PinnedDevice, PinnedEnforcer,
-    PlainArtifact, RandomSource, ReceivedAnswer, SealPurpose, SignedIntroduction, SignedStatement,
-    answer_by_link, open_artifact, receive_answer, seal_artifact,
+    Introduction, IntroductionClaims, OpenedArtifact, OwnRequest, PairingClaims, PairingSecret,
+    PinnedDevice, PinnedEnforcer, PlainArtifact, RandomSource, ReceivedAnswer, SealPurpose,
+    SignedIntroduction, SignedStatement, answer_by_link, open_artifact, receive_answer,
+    seal_artifact,
 };
 use countersign_e2e::{AuthenticOffer, Fingerprint, StatementChange};
 use countersign_protocol::decision::Verdict;
@@ -105,7 +106,8 @@ pub fn revoke(by: &DeviceKeys, gone: &DeviceKeys) -> SignedStatement {
 /// A device introduces the enforcer.
 pub fn introduce(world: &World, by: &DeviceKeys) -> SignedIntroduction {
     let enforcer = (&world.pinned_enforcer, Some("build machine"));
-    let introduction = Introduction::new(&tenant(), &alice(), enforcer, None, now(), by.id());
+    let claims = &IntroductionClaims::default();
+    let introduction = Introduction::new(&tenant(), &alice(), enforcer, claims, now(), by.id());
     introduction.unwrap().sign(by).unwrap()
 }
 
@@ -122,7 +124,7 @@ pub fn paired(enforcer: &EnforcerKeys, bundle: &DeviceBundle) -> (PinnedDevice, 
         &nonce(),
         &alice(),
         bundle,
-        None,
+        &PairingClaims::default(),
         random,
     )
     .unwrap();

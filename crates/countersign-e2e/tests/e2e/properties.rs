@@ -4,8 +4,9 @@ use std::sync::LazyLock;
 
 use countersign_e2e::{
     ArtifactHints, Ciphertext, DecisionContent, DeviceBundle, EnforcerBundle, Error, PairingAnswer,
-    PairingSecret, PlainPrompt, ReceivedAnswer, SealPurpose, SignedIntroduction, SignedStatement,
-    accept, answer_by_link, open_prompt, receive_answer, seal_prompt, sign_decision,
+    PairingClaims, PairingSecret, PlainPrompt, ReceivedAnswer, SealPurpose, SignedIntroduction,
+    SignedStatement, accept, answer_by_link, open_prompt, receive_answer, seal_prompt,
+    sign_decision,
 };
 use countersign_e2e::{AuthenticOffer, Fingerprint};
 use countersign_protocol::decision::Verdict;
@@ -61,7 +62,7 @@ static TEXTS: LazyLock<Texts> = LazyLock::new(|| {
         &nonce(),
         &alice(),
         bundle,
-        None,
+        &PairingClaims::default(),
         random,
     )
     .unwrap();

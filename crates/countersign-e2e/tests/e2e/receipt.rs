@@ -31,7 +31,7 @@ fn anchors() -> ReceiptAnchors {
 }
 
 /// The facts that are not proven: `absent`, or `failed`.
-fn gaps(report: &ReceiptReport) -> Vec<String> {
+pub fn gaps(report: &ReceiptReport) -> Vec<String> {
     let gaps = report.checks.iter().filter_map(|check| {
         let gap = match check.result.as_ref().err()? {
             ProofGap::Absent => "absent",

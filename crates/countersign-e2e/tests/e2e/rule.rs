@@ -4,13 +4,14 @@
 
 use countersign_e2e::{
     ApprovalRule, ArtifactHints, ArtifactRule, CommentDuty, DecisionContent, Error, EscalationStep,
-    RULE, RuleAsk, RuleRefusal, RuleTerms, open_artifact, seal_artifact, sign_decision,
+    RULE, RuleAsk, RuleDecider, RuleRefusal, RuleTerms, open_artifact, seal_artifact,
+    sign_decision,
 };
 use countersign_protocol::decision::Verdict;
 use countersign_protocol::id::{EnforcerId, TextId as _};
 use serde_json::{Value, json};
 
-use super::people::{bot, known, ruling};
+use super::people::{bot, known, now, ruling, world};
 use super::rule_cases::{accepted, approvals, joins, refused, unknown};
 use super::several::{
     Person, SetScene, check_vectors, comment, complete, member, members, people, person, read_rule,
@@ -48,7 +49,14 @@ fn a_rule_is_read_strictly_and_the_vectors_are_what_the_code_computes() {
             person(case.approver),
         );
         let operators: Vec<_> = case.operators.iter().map(|id| person(id)).collect();
-        let result = rule.check_approval(&enforcer, &approver, &operators, case.comment);
+        let decider = RuleDecider {
+            approver: &approver,
+            device: world().phone.id(),
+            operators: &operators,
+            teams: &[],
+            now: now(),
+        };
+        let result = rule.check_approval(&enforcer, &decider, case.comment);
         assert_eq!(
             result.err(),
             case.refusal,
@@ -121,6 +129,7 @@ fn somebody_of_a_later_step_is_not_asked_sooner_by_another_rule() {
     other.asks = vec![RuleAsk {
         approvals: 1,
         from: people(["dave"]),
+        team: None,
         escalate: Vec::new(),
     }];
     assert_eq!(other.seconds_until_asked(&later), 0);
@@ -201,6 +210,7 @@ fn a_rule_beyond_the_limits_completes_no_artifact() {
     let step = |after_seconds| EscalationStep {
         after_seconds,
         from: people(["dave"]),
+        team: None,
     };
     let mut late = two_of_three();
     late.asks[0].escalate = vec![step(86_401)];

@@ -30,6 +30,7 @@ pub fn ask<const N: usize>(approvals: u32, from: [&str; N]) -> RuleAsk {
     RuleAsk {
         approvals,
         from: people(from),
+        team: None,
         escalate: Vec::new(),
     }
 }
@@ -38,9 +39,11 @@ pub fn ask<const N: usize>(approvals: u32, from: [&str; N]) -> RuleAsk {
 pub fn two_of_three() -> RuleTerms {
     RuleTerms {
         asks: vec![RuleAsk {
+            team: None,
             escalate: vec![EscalationStep {
                 after_seconds: 180,
                 from: people(["dave"]),
+                team: None,
             }],
             ..ask(2, ["alice", "bob", "carol"])
         }],
@@ -234,6 +237,7 @@ impl SetScene {
             artifact: Some(decided[0].artifact.text().to_owned()),
             parts: decided.iter().map(|it| it.part.clone()).collect(),
             devices: Vec::new(),
+            teams: Vec::new(),
             outcome: Some(self.outcome(decided, effect)),
             log: Vec::new(),
         }

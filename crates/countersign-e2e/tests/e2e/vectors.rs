@@ -14,8 +14,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign_e2e::{
     ArtifactHints, AuthenticOffer, DecisionContent, DecisionScope, DeviceBundle, DeviceInvitation,
     DeviceLink, EndorsementRequest, EnforcerBundle, Fingerprint, GrantMatch, PairingAnswer,
-    PairingLink, PairingSecret, SignedStatement, VerifiedDecision, accept, answer_by_code,
-    answer_by_link, sign_decision,
+    PairingClaims, PairingLink, PairingSecret, SignedStatement, VerifiedDecision, accept,
+    answer_by_code, answer_by_link, sign_decision,
 };
 use countersign_protocol::decision::Verdict;
 use countersign_protocol::pairing::PairingCode;
@@ -78,11 +78,26 @@ fn pairing(world: &World) -> Value {
     let authentic = AuthenticOffer::check(offer.clone(), &fingerprint).unwrap();
     let (nonce, bundle) = (nonce(), &world.phone_bundle);
     let random = &mut known("answer");
-    let (by_link, _) =
-        answer_by_link(&authentic, &secret, &nonce, &alice(), bundle, None, random).unwrap();
+    let (by_link, _) = answer_by_link(
+        &authentic,
+        &secret,
+        &nonce,
+        &alice(),
+        bundle,
+        &PairingClaims::default(),
+        random,
+    )
+    .unwrap();
     let random = &mut known("answer by code");
-    let (by_code, comparison) =
-        answer_by_code(&offer, &nonce, &alice(), bundle, None, random).unwrap();
+    let (by_code, comparison) = answer_by_code(
+        &offer,
+        &nonce,
+        &alice(),
+        bundle,
+        &PairingClaims::default(),
+        random,
+    )
+    .unwrap();
     let link = PairingLink {
         code: PairingCode::parse("7K3M-9QRT").unwrap(),
         secret,

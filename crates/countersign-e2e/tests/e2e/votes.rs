@@ -84,6 +84,7 @@ fn any_terms() -> impl Strategy<Value = RuleTerms> {
     let any_ask = (1..4_u32, some_people(1)).prop_map(|(approvals, from)| RuleAsk {
         approvals,
         from,
+        team: None,
         escalate: Vec::new(),
     });
     let asks = proptest::collection::vec(any_ask, 1..3);

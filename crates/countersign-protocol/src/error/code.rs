@@ -26,6 +26,7 @@ words! {
         InvalidState = "INVALID_STATE",
         IdempotencyKeyReused = "IDEMPOTENCY_KEY_REUSED",
         SessionClosed = "SESSION_CLOSED",
+        TeamStateTaken = "TEAM_STATE_TAKEN",
         DuplicateSnapshot = "DUPLICATE_SNAPSHOT",
         TooLarge = "TOO_LARGE",
         UnsupportedMediaType = "UNSUPPORTED_MEDIA_TYPE",
