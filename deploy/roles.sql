@@ -92,7 +92,7 @@ select format('revoke all on public.%I from %I', t.name, :'application') from ou
 \gexec
 select format('grant %s on public.%I to %I',
               case when t.name in ('_sqlx_migrations', 'retention_floors') then 'select'
-                   when t.name in ('exchange_events', 'audit_events', 'device_statements') then 'select, insert'
+                   when t.name in ('exchange_events', 'audit_events', 'device_statements', 'team_states') then 'select, insert'
                    when t.name in ('tenants', 'credentials', 'signing_keys', 'log_heads', 'log_tiles') then 'select, insert, update'
                    when t.name in ('exchange_payloads', 'prompt_payloads', 'decision_nonces', 'log_leaves') then 'select, insert, delete'
                    else 'select, insert, update, delete' end,

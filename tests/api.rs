@@ -7,6 +7,7 @@ mod generated;
 mod making;
 mod messages;
 mod page;
+mod team_errors;
 mod whole;
 mod words;
 

@@ -5,6 +5,7 @@ mod life;
 mod pool;
 mod reader;
 mod refusals;
+mod team;
 
 use std::time::Duration;
 

@@ -22,6 +22,7 @@
 //! | an approver | `limits.pending_per_approver`, and one enforcer's share (`load`) | 429 |
 //! | a tenant | `limits.channels_per_tenant` (`channel`) | 503 |
 //! | a tenant | `pairing.guesses_per_tenant` wrong codes (`guess_limit`) | 429 |
+//! | a tenant | 1 state of a team (`teams`) | waits, then 503 |
 //! | a tenant | 1 large body being parsed (`http::parsing`) | waits |
 //! | a tenant | 256 deliveries, 32 of them failing, 32 turns (`notifications`) | left to the sweep |
 //! | the node | `limits.channels_per_node` (`channel`) | 503 |

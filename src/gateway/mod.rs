@@ -18,6 +18,7 @@ pub mod pairing;
 pub mod prompts;
 pub mod retention;
 mod services;
+mod teams;
 
 use std::sync::Arc;
 
@@ -55,6 +56,7 @@ pub use self::pairing::service::{
 pub use self::prompts::prompt::{AckPrompt, PromptCommand, PromptService, SendPrompt};
 pub use self::prompts::session::{ReportCommand, SessionService};
 pub use self::services::Gateway;
+pub use self::teams::{StateCommand, StateListing, TeamInvitation, TeamService};
 pub use crate::store::identity::signing_key::NewSigningKey;
 
 use self::channels::new_messages::NewMessages;
@@ -108,6 +110,7 @@ impl Gateway {
             sessions: Arc::new(SessionService::new(&context, &presence)),
             platform: Arc::new(PlatformService::new(&context)),
             devices: Arc::new(DeviceService::new(&context)),
+            teams: Arc::new(TeamService::new(&context)),
             notifications,
             authenticator: Arc::new(Authenticator::new(&context, &channels, &outbound)),
             limiter: Arc::new(RateLimiter::new(&context)),

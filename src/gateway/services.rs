@@ -16,6 +16,7 @@ use crate::gateway::identity::platform::PlatformService;
 use crate::gateway::pairing::service::PairingService;
 use crate::gateway::prompts::prompt::PromptService;
 use crate::gateway::prompts::session::SessionService;
+use crate::gateway::teams::TeamService;
 
 /// A handler takes the subject that it needs.
 pub struct Gateway {
@@ -28,6 +29,7 @@ pub struct Gateway {
     pub sessions: Arc<SessionService>,
     pub platform: Arc<PlatformService>,
     pub devices: Arc<DeviceService>,
+    pub teams: Arc<TeamService>,
     pub notifications: Arc<NotificationService>,
     pub log: LogService,
     pub authenticator: Arc<Authenticator>,

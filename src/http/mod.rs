@@ -14,7 +14,7 @@ use self::api::reply::AppState;
 use self::api::{
     audit, certificate, compat, device, device_invitation, exchange, generic, health, inbox,
     introduction, invitation, log, notification, openapi, origin, page, page_settings, pairing,
-    platform, presence, prompt, reply, request_log, session, sse, status, token, whoami, ws,
+    platform, presence, prompt, reply, request_log, session, sse, status, team, token, whoami, ws,
 };
 use self::server::drain_body;
 use crate::gateway::error::Error;
@@ -84,6 +84,15 @@ fn plain() -> RouteTable {
         delete "/v1/approvers/{approverId}/invitations/{invitationId}" => device_invitation::end;
         post "/v1/approvers/{approverId}/introductions" => introduction::introduce;
         get "/v1/approvers/{approverId}/introductions" => introduction::list;
+        get "/v1/approvers/{approverId}/teams" => team::list;
+        post "/v1/teams" => team::create;
+        post "/v1/teams/{teamId}/states" => team::publish;
+        get "/v1/teams/{teamId}/states" => team::states;
+        post "/v1/teams/{teamId}/invitations" => team::invite;
+        post "/v1/teams/{teamId}/consents" => team::consent;
+        get "/v1/teams/{teamId}/consents" => team::consents;
+        post "/v1/teams/{teamId}/introductions" => team::introduce;
+        get "/v1/teams/{teamId}/introductions" => team::introductions;
         get "/v1/approvers/{approverId}/notifications" => notification::list;
         post "/v1/approvers/{approverId}/notifications" => notification::add;
         delete "/v1/approvers/{approverId}/notifications/{notificationId}" => notification::remove;

@@ -26,6 +26,7 @@ pub mod pairing;
 pub mod prompts;
 pub mod retention;
 pub mod session;
+pub mod teams;
 
 use std::sync::Arc;
 
@@ -43,6 +44,7 @@ pub use self::notifications::target::NotificationStore;
 pub use self::pairing::pairings::PairingStore;
 pub use self::prompts::status::PromptStore;
 pub use self::session::SessionStore;
+pub use self::teams::TeamStore;
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::protocol::id::NodeId;
@@ -60,6 +62,7 @@ pub struct Store {
     pub audit: AuditStore,
     pub log: LogStore,
     pub notifications: NotificationStore,
+    pub teams: TeamStore,
 }
 
 impl Store {
@@ -88,6 +91,9 @@ impl Store {
                 database: Arc::clone(&database),
             },
             notifications: NotificationStore {
+                database: Arc::clone(&database),
+            },
+            teams: TeamStore {
                 database: Arc::clone(&database),
             },
             database,

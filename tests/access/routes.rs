@@ -46,6 +46,7 @@ impl Route {
             .replace("{level}/{tile}/{part}/{width}", "0/x001/000.p/1")
             .replace("{level}/{tile}/{part}", "0/000.p/1")
             .replace("{level}/{tile}", "0/000")
+            .replace("{teamId}", "AAECAwQFBgcICQoLDA0ODw")
             .replace("{version}", &page().version)
             .replace("icons/{file}", "icons/192.png")
             .replace("{directory}/{file}", "core/approver.js")
@@ -67,7 +68,7 @@ const fn route(method: &'static str, path: &'static str, roles: &'static [Role])
 }
 
 /// The protocol's paths that answer in plain JSON.
-const PLAIN: [&str; 17] = [
+const PLAIN: [&str; 18] = [
     "artifact",
     "consent",
     "decision",
@@ -83,6 +84,7 @@ const PLAIN: [&str; 17] = [
     "prompt",
     "session",
     "status",
+    "teams",
     "waits",
     "whoami",
 ];
@@ -94,6 +96,7 @@ pub fn is_plain(path: &str) -> bool {
         "/introductions",
         "/invitations",
         "/notifications",
+        "/teams",
     ]
     .iter()
     .any(|area| path.contains(area))
@@ -229,6 +232,27 @@ pub const ROUTES: &[Route] = &[
         "GET",
         "/v1/approvers/{approverId}/introductions",
         &[Approver],
+    ),
+    route("GET", "/v1/approvers/{approverId}/teams", &[Approver]),
+    route("POST", "/v1/teams", &[Approver]),
+    route("POST", "/v1/teams/{teamId}/states", &[Approver]),
+    route(
+        "GET",
+        "/v1/teams/{teamId}/states",
+        &[Enforcer, Approver, Admin],
+    ),
+    route("POST", "/v1/teams/{teamId}/invitations", &[Approver]),
+    route("POST", "/v1/teams/{teamId}/consents", &[Approver]),
+    route(
+        "GET",
+        "/v1/teams/{teamId}/consents",
+        &[Enforcer, Approver, Admin],
+    ),
+    route("POST", "/v1/teams/{teamId}/introductions", &[Approver]),
+    route(
+        "GET",
+        "/v1/teams/{teamId}/introductions",
+        &[Enforcer, Approver, Admin],
     ),
     route(
         "GET",

@@ -16,6 +16,8 @@ use countersign::protocol::notification::MAX_NOTIFICATIONS;
 use countersign::protocol::reader::InvalidMember;
 use serde_json::{Value, json};
 
+use super::team_errors::team_errors;
+
 fn source() -> Value {
     serde_saphyr::from_str(include_str!("../../src/http/api/openapi/openapi.yaml")).expect("YAML")
 }
@@ -75,6 +77,7 @@ fn errors() -> Vec<(&'static str, HttpRefusal)> {
     let transport = transport.map(|(name, error)| (name, HttpRefusal::from(error)));
     let own = rules()
         .into_iter()
+        .chain(team_errors())
         .map(|(name, error)| (name, HttpRefusal::from(error)));
     own.chain(transport).collect()
 }
@@ -116,6 +119,7 @@ fn rules() -> Vec<(&'static str, Error)> {
             "invalidDeviceId",
             parameter("deviceId", "22 characters of base64url"),
         ),
+        ("invalidAfter", parameter("after", "the number of a state")),
         ("invalidIdempotencyKey", parameter("Idempotency-Key", key)),
         ("decisionExpired", Error::DecisionExpired),
         ("decisionHash", Error::DecisionHash),

@@ -253,6 +253,11 @@ async fn every_command_of_the_page_works_as_printed() {
             | "inviteDevice"
             | "answerDeviceInvitation"
             | "endDeviceInvitation"
+            | "createTeam"
+            | "publishTeamState"
+            | "inviteToTeam"
+            | "consentToTeam"
+            | "introduceToTeam"
             // These need a credential of another profile.
             | "checkConsent"
             | "readPolicies"

@@ -7,6 +7,7 @@ use countersign::store::identity::credential::RoleName;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use super::team;
 use crate::support::devices::Owner;
 use crate::support::push::{Socket, Stream};
 use crate::support::{
@@ -61,6 +62,7 @@ impl Tenant {
         tenant.platform().await;
         tenant.devices().await;
         tenant.invitations().await;
+        team::live(&tenant.id, &tenant.alice.client, &tenant.bot.client).await;
         tenant.notifications().await;
         tenant
     }

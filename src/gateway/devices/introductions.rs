@@ -4,6 +4,7 @@
 use time::Duration;
 
 use crate::e2e::{self, INTRODUCED_KEY, SignedIntroduction};
+use crate::gateway::context::GatewayContext;
 use crate::gateway::devices::history::{judge_introduction, malformed};
 use crate::gateway::devices::service::{DeviceService, check_subject};
 use crate::gateway::error::{Error, Result};
@@ -14,6 +15,7 @@ use crate::protocol::id::ApproverId;
 use crate::protocol::json::JsonNode;
 use crate::protocol::message::raw;
 use crate::protocol::reader::InvalidMember;
+use crate::protocol::timestamp::Timestamp;
 use crate::store::devices::introduction::{IntroductionFact, NewIntroduction};
 
 /// How far ahead a device's clock may be. An introduction from further ahead would block later
@@ -41,10 +43,11 @@ impl DeviceService {
         let introduction = signed.introduction();
         let (tenant, named) = (introduction.tenant(), introduction.approver());
         check_subject(caller, approver, tenant, named)?;
-        if introduction.at().inner() - self.context.clock.now().inner() > CLOCK_SKEW_GRACE {
-            let expected = "a time that is at most 10 minutes ahead of the gateway's clock";
-            return Err(InvalidMember::timestamp("/statement/at", expected).into());
+        if introduction.team().is_some() {
+            let expected = "no member: an introduction to a team goes to the team";
+            return Err(Error::invalid("/statement/teamId", expected));
         }
+        check_introduced_at(&self.context, introduction.at())?;
         let text = document.raw.to_owned();
         Ok(IntroductionCommand { signed, text })
     }
@@ -105,6 +108,17 @@ impl DeviceService {
             introductions: found.into_iter().map(raw).collect::<Result<_, _>>()?,
         })
     }
+}
+
+pub(in crate::gateway) fn check_introduced_at(
+    context: &GatewayContext,
+    at: Timestamp,
+) -> Result<()> {
+    if at.inner() - context.clock.now().inner() > CLOCK_SKEW_GRACE {
+        let expected = "a time that is at most 10 minutes ahead of the gateway's clock";
+        return Err(InvalidMember::timestamp("/statement/at", expected).into());
+    }
+    Ok(())
 }
 
 /// The refusal of a signed introduction that is not well formed. It names the member of the body.

@@ -5,7 +5,6 @@ use crate::gateway::ExchangeService;
 use crate::gateway::error::{Error, Result};
 use crate::gateway::exchanges::submit::SubmitCommand;
 use crate::gateway::identity::caller::Enforcer;
-use crate::protocol::artifact::Form;
 use crate::protocol::exchange::judge_reseal;
 use crate::protocol::id::RequestId;
 use crate::protocol::json::JsonNode;
@@ -18,15 +17,17 @@ impl ExchangeService {
         request: &RequestId,
         document: &JsonNode<'_>,
     ) -> Result<SubmitCommand> {
+        let body = (document.as_object()).and_then(|envelope| envelope.get("body"));
+        let body = body.and_then(JsonNode::as_object);
+        if body.is_some_and(|body| body.get("ciphertext").is_none()) {
+            return Err(Error::invalid("/body/ciphertext", "a sealed artifact"));
+        }
         let command = self.read_submission(caller, document, None)?;
         if command.submission.request_id != *request {
             return Err(Error::invalid(
                 "/requestId",
                 "the exchange that the path names",
             ));
-        }
-        if command.submission.form != Form::Sealed {
-            return Err(Error::invalid("/body/ciphertext", "a sealed artifact"));
         }
         Ok(command)
     }

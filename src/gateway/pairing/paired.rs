@@ -24,6 +24,9 @@ pub struct PairingLine {
     pub enforcer_public_key: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approver_public_key: Option<String>,
+    /// The team that it follows from. Then it has no token, and ends with the team's pairing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub team_id: Option<String>,
     /// None if the pairing was made under another cluster secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routing_token: Option<RoutingToken>,
@@ -96,6 +99,7 @@ impl PairingService {
                 workspace_name: pairing.workspace,
                 enforcer_public_key: pairing.enforcer_key,
                 approver_public_key: pairing.approver_key,
+                team_id: pairing.team,
                 paired_at: pairing.paired_at,
             })
             .collect();

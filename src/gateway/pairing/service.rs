@@ -13,6 +13,7 @@ use crate::gateway::identity::authenticate::random;
 use crate::gateway::identity::caller::{Approver, CallerIdentity, Enforcer, Member};
 use crate::gateway::identity::secret::ClusterSecret;
 use crate::gateway::pairing::guess_limit::GuessLimiter;
+use crate::protocol::error::TeamError;
 use crate::protocol::id::{ApproverId, TenantId};
 use crate::protocol::pairing::{
     CompletePairing, InitiatePairing, Nonce, PairingCode, RoutingToken,
@@ -247,6 +248,7 @@ impl PairingService {
             approver: &approver,
             approver_key: request.public_key.as_deref(),
             response: request.response.as_deref(),
+            team: request.team.as_deref(),
             token_hash: &token.hash(),
         };
         match self.store.complete_pairing(&row).await? {
@@ -259,6 +261,7 @@ impl PairingService {
                 })
             }
             CompleteFact::Completed => Err(Error::AlreadyPaired),
+            CompleteFact::NotOwner => Err(TeamError::NotOwner { pointer: "/teamId" }.into()),
             CompleteFact::Missing => Err(Error::NotFound),
         }
     }

@@ -24,6 +24,7 @@ use crate::protocol::framing::Framing;
 use crate::protocol::id::{RequestId, TextId};
 use crate::protocol::json;
 use crate::protocol::notification::MAX_NOTIFICATION_BYTES;
+use crate::protocol::team::{MAX_CONSENT_BYTES, MAX_TEAM_STATE_BYTES};
 
 const MAX_KEY_BYTES: usize = 255;
 
@@ -42,6 +43,10 @@ pub enum BodyKind {
     Statement,
     /// A signed introduction of an enforcer.
     Introduction,
+    /// A signed state of a team.
+    TeamState,
+    /// A signed consent to join a team.
+    Consent,
     /// A target to notify an approver at.
     Notification,
     Other,
@@ -126,6 +131,8 @@ pub async fn read(
         BodyKind::Snapshot => limits.snapshot_bytes + limits.envelope_bytes,
         BodyKind::Statement => MAX_STATEMENT_BYTES.min(limits.body_bytes),
         BodyKind::Introduction => MAX_INTRODUCTION_BYTES.min(limits.body_bytes),
+        BodyKind::TeamState => MAX_TEAM_STATE_BYTES.min(limits.body_bytes),
+        BodyKind::Consent => MAX_CONSENT_BYTES.min(limits.body_bytes),
         BodyKind::Notification => MAX_NOTIFICATION_BYTES.min(limits.body_bytes),
         BodyKind::Other | BodyKind::Optional => limits.body_bytes,
     };

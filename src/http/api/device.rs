@@ -91,7 +91,7 @@ pub async fn list(
 }
 
 /// Whether `If-None-Match` names this version.
-fn names(headers: &HeaderMap, tag: &str) -> bool {
+pub(super) fn names(headers: &HeaderMap, tag: &str) -> bool {
     let values = headers.get_all(IF_NONE_MATCH).iter();
     let texts = values.filter_map(|value| value.to_str().ok());
     let mut tags = texts.flat_map(|text| text.split(',')).map(str::trim);

@@ -37,6 +37,7 @@ mod request_scope;
 pub(super) mod session;
 pub(super) mod sse;
 pub(super) mod status;
+pub(super) mod team;
 pub(super) mod token;
 pub(super) mod whoami;
 pub(super) mod ws;

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use super::error::{HttpRefusal, TransportError};
 use super::reply::AppState;
+use crate::e2e::TeamId;
 use crate::gateway::PageRequest;
 use crate::gateway::error::Error;
 use crate::protocol::id::{
@@ -30,6 +31,12 @@ impl PathParameter for String {
 impl PathParameter for Nonce {
     fn read(text: String) -> Result<Self, Error> {
         Self::parse(&text).ok_or(Error::NotFound)
+    }
+}
+
+impl PathParameter for TeamId {
+    fn read(text: String) -> Result<Self, Error> {
+        Self::parse(&text).map_err(|_| Error::NotFound)
     }
 }
 

@@ -41,6 +41,7 @@ pub fn described(
         "mediaType": names.media_type,
         "algorithms": { "hash": ["SHA-256"], "signature": ["Ed25519"] },
         "transports": ["websocket", "sse", "poll"],
+        "teams": true,
         "authentication": authentication,
         "routing": NAMING_MEMBERS,
         "decisions": { "verify": config.decisions.verify, "compact": config.decisions.compact },

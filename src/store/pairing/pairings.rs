@@ -21,6 +21,7 @@ use crate::store::database::pools::Database;
 use crate::store::database::rows::{column, row_mut};
 use crate::store::database::tenant_scope::TenantScope;
 use crate::store::error::Result;
+use crate::store::teams::follow::FollowScope;
 
 #[derive(Debug)]
 pub struct TokenRow {
@@ -85,7 +86,7 @@ pub struct PairedRow {
     pub enforcer: EnforcerId,
 }
 
-/// The approvers that an enforcer is paired with.
+/// The approvers that an enforcer is paired with directly.
 #[derive(Debug, Clone, Default)]
 pub struct PairedApprovers {
     pub count: usize,
@@ -120,6 +121,7 @@ impl BatchStatement for ReadPaired {
                  select q.approver_id, count(*) over () as count
                    from pairings q
                   where q.tenant_id = i.tenant_id and q.enforcer_id = i.enforcer_id and q.revoked_at is null
+                    and q.team_id is null
                   order by q.approver_id
                   limit $3) p
             "#,
@@ -170,6 +172,8 @@ pub struct Pairing {
     pub workspace: Option<String>,
     pub enforcer_key: Option<String>,
     pub approver_key: Option<String>,
+    /// The team that it follows from.
+    pub team: Option<String>,
     pub paired_at: Timestamp,
 }
 
@@ -217,7 +221,8 @@ impl PairingStore {
         self.paired.run(PairedRow { tenant, enforcer }).await
     }
 
-    /// Revokes the pairing of a token, if the token is valid. False if this side has no such token.
+    /// Revokes the pairing of a token, if the token is valid: one with an approver, who may still be in a team that the enforcer is
+    /// paired with, or one with a team. False if this side has no such token.
     pub async fn revoke_pairing(
         &self,
         tenant: &TenantId,
@@ -247,14 +252,44 @@ impl PairingStore {
                 delete from introductions i using revoked r
                  where i.tenant_id = r.tenant_id and i.approver_id = r.approver_id and i.enforcer_id = r.enforcer_id
             ),
+            team_pairing as materialized (
+                select g.tenant_id, g.team_id, g.enforcer_id, t.approver_id, t.token_hash,
+                       $3::text is not null or $4::text is null
+                       or exists (select from team_seats s
+                                   where s.tenant_id = g.tenant_id and s.team_id = g.team_id and s.approver_id = $4
+                                     and s.seat = 'owner') as permitted
+                  from token t
+                  join team_pairings g on g.tenant_id = t.tenant_id and g.enforcer_id = t.enforcer_id
+                                      and g.token_hash = t.token_hash
+            ),
+            ended_team_pairing as (
+                delete from team_pairings g using team_pairing e
+                 where e.permitted and g.tenant_id = e.tenant_id and g.team_id = e.team_id and g.enforcer_id = e.enforcer_id
+                returning e.tenant_id, e.team_id, e.enforcer_id, e.approver_id, e.token_hash,
+                          clock_timestamp() + $5::interval as revoked_at
+            ),
+            ended_token as (
+                update routing_tokens t
+                   set replaced_at = e.revoked_at
+                  from ended_team_pairing e
+                 where t.tenant_id = e.tenant_id and t.token_hash = e.token_hash
+            ),
+            ended_introductions as (
+                delete from team_introductions i using ended_team_pairing e
+                 where i.tenant_id = e.tenant_id and i.team_id = e.team_id and i.enforcer_id = e.enforcer_id
+            ),
             audited as (
-                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, address, node)
+                insert into audit_events (tenant_id, at, event_id, actor, principal, action, subject, detail, address, node)
                 select r.tenant_id, r.revoked_at, $6,
                        case when $7 then 'enforcer:' || r.enforcer_id else 'approver:' || r.approver_id end,
-                       $8, 'pairing.revoked', r.enforcer_id || '/' || r.approver_id, $9, $10
-                  from revoked r
+                       $8, 'pairing.revoked', r.enforcer_id || '/' || r.approver_id, r.detail, $9, $10
+                  from (select d.tenant_id, d.enforcer_id, d.approver_id, d.revoked_at, null as detail from revoked d
+                         union all
+                        select e.tenant_id, e.enforcer_id, e.approver_id, e.revoked_at, 'team ' || e.team_id
+                          from ended_team_pairing e) r
             )
-            select exists (select from token) as "known!"
+            select t.enforcer_id, not exists (select from team_pairing g where not g.permitted) as "known!"
+              from token t
             "#,
             tenant.as_str(),
             token_hash,
@@ -267,8 +302,10 @@ impl PairingStore {
             source.address(),
             self.database.node.as_str(),
         )
-        .map(|row| row.known);
-        self.database.pool.fetch_one(tenant, query).await
+        .map(|row| (row.enforcer_id, row.known));
+        let scope = |(enforcer, _): &(String, bool)| FollowScope::Enforcer(enforcer.clone());
+        let found = self.database.in_team_turn(tenant, query, scope).await?;
+        Ok(found.is_some_and(|(_, known)| known))
     }
 
     /// One page of the pairings in force of a side, oldest first, and where the next one starts.
@@ -289,7 +326,7 @@ impl PairingStore {
             select p.enforcer_id as "enforcer!: EnforcerId", p.approver_id as "approver!: ApproverId",
                    p.nonce as "nonce!: Nonce", p.token_hash as "token_hash!", p.enforcer_label as "label?",
                    p.workspace_name as "workspace?", p.enforcer_key as "enforcer_key?", p.approver_key as "approver_key?",
-                   p.paired_at as "paired_at!: Timestamp"
+                   p.team_id as "team?", p.paired_at as "paired_at!: Timestamp"
               -- Branches, so that each uses its own partial index.
               from (
                   (select e.*

@@ -10,6 +10,7 @@ use crate::store::PairingStore;
 use crate::store::audit::AuditActor;
 use crate::store::database::clock_offset::clock_offset;
 use crate::store::error::Result;
+use crate::store::teams::follow::FollowScope;
 
 /// A pairing session, as its initiator may know it.
 #[derive(Debug)]
@@ -43,6 +44,8 @@ pub struct CompleteRow<'a> {
     pub approver: &'a ApproverId,
     pub approver_key: Option<&'a str>,
     pub response: Option<&'a str>,
+    /// In place of the approver alone, who must be an owner of it.
+    pub team: Option<&'a str>,
     pub token_hash: &'a [u8],
 }
 
@@ -54,6 +57,8 @@ pub enum CompleteFact {
     },
     /// It was completed before.
     Completed,
+    /// The approver is no owner of the team.
+    NotOwner,
     /// There is no such session, or it expired.
     Missing,
 }
@@ -122,10 +127,12 @@ impl PairingStore {
             select s.enforcer_id as "enforcer!: EnforcerId", s.expires_at,
                    s.expires_at <= clock_timestamp() + $1::interval as "past!",
                    s.resolved_at is not null as "resolved!", s.approver_id as "approver?: ApproverId",
-                   s.approver_key as "approver_key?", s.response_json as "response?", p.token_hash as "token_hash?"
+                   s.approver_key as "approver_key?", s.response_json as "response?",
+                   coalesce(p.token_hash, t.token_hash) as "token_hash?"
               from pairing_sessions s
               left join pairings p on p.tenant_id = s.tenant_id and p.enforcer_id = s.enforcer_id
                                   and p.approver_id = s.approver_id and p.nonce = s.nonce and p.revoked_at is null
+              left join team_pairings t on t.tenant_id = s.tenant_id and t.nonce = s.nonce
              where s.tenant_id = $2 and s.nonce = $3 and s.enforcer_id is not null
             "#,
             clock_offset(&self.database.clock),
@@ -145,7 +152,15 @@ impl PairingStore {
                 select $1::text as tenant_id, $2::text as nonce,
                        $3::interval as clock_offset, $4::uuid as operation_id,
                        $5::text as approver_id, $6::text as approver_key,
-                       $7::bytea as token_hash, $8::text::json as origin, $9::text as response_json
+                       $7::bytea as token_hash, $8::text::json as origin, $9::text as response_json,
+                       $10::text as team_id
+            ),
+            permission as materialized (
+                select i.team_id is null
+                       or exists (select from team_seats s
+                                   where s.tenant_id = i.tenant_id and s.team_id = i.team_id
+                                     and s.approver_id = i.approver_id and s.seat = 'owner') as given
+                  from input i
             ),
             locked_session as materialized (
                 select s.tenant_id, s.nonce, s.operation_id, s.enforcer_label, s.workspace_name, s.expires_at, s.completed_at
@@ -167,8 +182,9 @@ impl PairingStore {
                  where s.tenant_id = j.tenant_id and s.nonce = j.nonce
                    and s.completed_at is null and j.completed_at is null and j.expires_at > j.at
                    and s.enforcer_id is not null and (s.offered_by is null or s.offered_by = i.approver_id)
+                   and (select p.given from permission p)
                 returning s.tenant_id, s.nonce, s.enforcer_id, s.approver_id, s.enforcer_label, s.workspace_name,
-                          s.enforcer_key, s.approver_key, i.token_hash, s.completed_at as at
+                          s.enforcer_key, s.approver_key, i.token_hash, i.team_id, s.completed_at as at
             ),
             written_pairing as (
                 insert into pairings (tenant_id, enforcer_id, approver_id, nonce, token_hash, enforcer_label,
@@ -176,12 +192,30 @@ impl PairingStore {
                 select w.tenant_id, w.enforcer_id, w.approver_id, w.nonce, w.token_hash, w.enforcer_label, w.workspace_name,
                        w.enforcer_key, w.approver_key, w.at
                   from completed_session w
+                 where w.team_id is null
                 on conflict on constraint pairings_pkey do update
-                   set nonce = excluded.nonce, token_hash = excluded.token_hash,
+                   set nonce = excluded.nonce, token_hash = excluded.token_hash, team_id = null,
                        enforcer_label = excluded.enforcer_label, workspace_name = excluded.workspace_name,
                        enforcer_key = excluded.enforcer_key, approver_key = excluded.approver_key,
                        paired_at = excluded.paired_at, revoked_at = null
                 returning tenant_id, enforcer_id, approver_id
+            ),
+            written_team_pairing as (
+                insert into team_pairings (tenant_id, team_id, enforcer_id, nonce, approver_id, token_hash, enforcer_label,
+                                           workspace_name, enforcer_key)
+                select w.tenant_id, w.team_id, w.enforcer_id, w.nonce, w.approver_id, w.token_hash, w.enforcer_label,
+                       w.workspace_name, w.enforcer_key
+                  from completed_session w
+                 where w.team_id is not null
+                on conflict on constraint team_pairings_pkey do update
+                   set nonce = excluded.nonce, approver_id = excluded.approver_id, token_hash = excluded.token_hash,
+                       enforcer_label = excluded.enforcer_label, workspace_name = excluded.workspace_name,
+                       enforcer_key = excluded.enforcer_key
+                returning tenant_id, team_id, enforcer_id
+            ),
+            deleted_team_introductions as (
+                delete from team_introductions i using written_team_pairing p
+                 where i.tenant_id = p.tenant_id and i.team_id = p.team_id and i.enforcer_id = p.enforcer_id
             ),
             inserted_token as (
                 insert into routing_tokens (tenant_id, token_hash, enforcer_id, approver_id, created_at)
@@ -192,9 +226,12 @@ impl PairingStore {
                 update routing_tokens t
                    set replaced_at = w.at
                   from completed_session w
-                  join pairings p on p.tenant_id = w.tenant_id and p.enforcer_id = w.enforcer_id
-                                 and p.approver_id = w.approver_id
-                 where t.tenant_id = p.tenant_id and t.token_hash = p.token_hash and p.token_hash <> w.token_hash
+                  left join pairings p on w.team_id is null and p.tenant_id = w.tenant_id and p.enforcer_id = w.enforcer_id
+                                      and p.approver_id = w.approver_id
+                  left join team_pairings g on g.tenant_id = w.tenant_id and g.team_id = w.team_id
+                                           and g.enforcer_id = w.enforcer_id
+                 where t.tenant_id = w.tenant_id and t.token_hash = coalesce(p.token_hash, g.token_hash)
+                   and t.token_hash <> w.token_hash
             ),
             -- The enforcer may have a new key. The pairing is locked first, as by the statement that introduces it.
             deleted_introductions as (
@@ -207,13 +244,15 @@ impl PairingStore {
                   from completed_session w
                  cross join input i
                  cross join audit_event(i.origin, w.tenant_id, w.at, 'pairing.completed',
-                                        w.enforcer_id || '/' || w.approver_id) a
+                                        w.enforcer_id || '/' || w.approver_id, 'team ' || w.team_id) a
             )
-            select l.enforcer_label as "label?", l.workspace_name as "workspace?",
+            select w.enforcer_id as "enforcer?", p.given as "permitted!", l.enforcer_label as "label?",
+                   l.workspace_name as "workspace?",
                    l.completed_at is not null as "completed!",
                    w.nonce is not null or l.completed_at is not null and l.operation_id = i.operation_id as "ours!"
               from locked_session l
              cross join input i
+             cross join permission p
               left join completed_session w on w.tenant_id = l.tenant_id and w.nonce = l.nonce
             "#,
                 row.tenant.as_str(),
@@ -225,17 +264,27 @@ impl PairingStore {
                 row.token_hash,
                 origin.as_str(),
                 row.response,
+                row.team,
             )
         };
-        let pool = &self.database.pool;
-        let found = pool.fetch_retried(row.tenant, "completing a pairing", query);
-        let found = found.await?;
+        let found = if row.team.is_some() {
+            let turn = self.database.in_team_turn(row.tenant, query(), |found| {
+                let enforcer = found.enforcer.clone();
+                enforcer.map_or(FollowScope::Nobody, FollowScope::Enforcer)
+            });
+            turn.await?
+        } else {
+            let pool = &self.database.pool;
+            let work = "completing a pairing";
+            pool.fetch_retried(row.tenant, work, query).await?
+        };
         Ok(match found {
             Some(row) if row.ours => CompleteFact::Paired {
                 label: row.label,
                 workspace: row.workspace,
             },
             Some(row) if row.completed => CompleteFact::Completed,
+            Some(row) if !row.permitted => CompleteFact::NotOwner,
             // Expired, if it exists at all.
             Some(_) | None => CompleteFact::Missing,
         })

@@ -6,6 +6,7 @@ use sqlx::postgres::types::PgInterval;
 use sqlx::query::Query;
 
 use super::rules::{BATCH, GlobalRule, RetentionPeriods};
+use crate::protocol::team::TEAM_INVITATION_LIFETIME;
 use crate::store::database::interval::seconds;
 use crate::store::pairing::code::WINDOW_SECONDS;
 
@@ -159,6 +160,23 @@ pub(super) fn statement(
             "#,
             clock,
             periods.invitations,
+            BATCH,
+        ),
+        GlobalRule::TeamConsents => sqlx::query!(
+            r#"
+            with found as materialized (
+                select c.tenant_id, c.team_id, c.invite_id
+                  from team_consents c
+                 where c.invited_at < (select clock_timestamp() + $1::interval - $2::interval)
+                 order by c.invited_at
+                 limit $3
+                   for update of c skip locked
+            )
+            delete from team_consents c using found d
+             where c.tenant_id = d.tenant_id and c.team_id = d.team_id and c.invite_id = d.invite_id
+            "#,
+            clock,
+            seconds(TEAM_INVITATION_LIFETIME.as_secs()),
             BATCH,
         ),
     }

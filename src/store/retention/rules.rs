@@ -20,10 +20,11 @@ pub enum GlobalRule {
     AskedApprovers,
     Revocations,
     Invitations,
+    TeamConsents,
 }
 
 impl GlobalRule {
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::IdempotencyKeys,
         Self::PairingSessions,
         Self::PairingGuesses,
@@ -31,6 +32,7 @@ impl GlobalRule {
         Self::AskedApprovers,
         Self::Revocations,
         Self::Invitations,
+        Self::TeamConsents,
     ];
 }
 

@@ -100,6 +100,7 @@ fn read_completion(
         approver: approver.clone(),
         public_key: None,
         response: Some(response.to_owned()),
+        team: None,
     })
 }
 
