@@ -89,6 +89,10 @@ pub enum ClientError {
         "grants don't apply, because {path}, which records the ended ones, cannot be used: {problem}; remove the file once you have looked at it"
     )]
     Orders { path: PathBuf, problem: String },
+    #[error(
+        "nothing of any team counts, because {path}, which has their members, cannot be used: {problem}; remove the file and pair again"
+    )]
+    Teams { path: PathBuf, problem: String },
     #[error("cannot tell which grants were given: {path} cannot be used: {problem}")]
     GivenGrants { path: PathBuf, problem: String },
     #[error(

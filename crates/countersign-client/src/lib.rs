@@ -58,6 +58,7 @@ mod random;
 mod record;
 mod retry;
 pub mod shell;
+mod team_reading;
 mod tls;
 mod unreachable;
 mod visible;

@@ -18,8 +18,8 @@ use crate::shell::{PatternProblem, chooses_something, fits, pattern_problem, pla
 use crate::wire;
 use countersign_e2e::{
     ArtifactHints, DecisionContent, DecisionScope, GrantMatch, MAX_GRANT_LIFETIME, OpenedArtifact,
-    OutcomeEffect, PlainArtifact, RuleRefusal, WordPattern, reject_unopened, sign_decision,
-    verify_outcome,
+    OutcomeEffect, PlainArtifact, RuleDecider, RuleRefusal, TeamChain, WordPattern,
+    reject_unopened, sign_decision, verify_outcome,
 };
 use countersign_protocol::decision::Verdict;
 use countersign_protocol::json::{self, JsonNode};
@@ -60,7 +60,12 @@ pub enum DeliveryConfirmation {
 
 impl Approver {
     /// Signs a choice about a request. Only an opened request can be approved.
-    fn sign(&self, request: &InboxRequest, choice: &ApproverChoice) -> Result<(String, Timestamp)> {
+    fn sign(
+        &self,
+        request: &InboxRequest,
+        choice: &ApproverChoice,
+        teams: &[TeamChain],
+    ) -> Result<(String, Timestamp)> {
         let opened = match (&request.content, choice.verdict) {
             (Ok(opened), _) => opened,
             (Err(_), Verdict::Reject) => return self.sign_unopened(request, choice),
@@ -70,7 +75,7 @@ impl Approver {
         };
         let hints = &choice.hints;
         if choice.verdict == Verdict::Approve {
-            self.check_rule(opened, choice)?;
+            self.check_rule(opened, choice, teams)?;
         }
         if let Some(id) = &hints.action_id {
             check_action(opened, id, choice.verdict)?;
@@ -108,7 +113,10 @@ impl Approver {
             verdict: choice.verdict,
             scope: choice.scope,
             expires_at,
-            hints: hints.clone(),
+            hints: ArtifactHints {
+                teams: teams.iter().map(TeamChain::head).collect(),
+                ..hints.clone()
+            },
         };
         let body = sign_decision(opened, &ruling, &self.keys, &mut random)?;
         Ok((body, expires_at))
@@ -116,7 +124,12 @@ impl Approver {
 
     /// Whether this approver may approve it by the rule of the request, with this comment. No
     /// enforcer keeps a grant that is given under a rule.
-    fn check_rule(&self, opened: &OpenedArtifact, choice: &ApproverChoice) -> Result<()> {
+    fn check_rule(
+        &self,
+        opened: &OpenedArtifact,
+        choice: &ApproverChoice,
+        teams: &[TeamChain],
+    ) -> Result<()> {
         let Some(rule) = opened.artifact().rule() else {
             return Ok(());
         };
@@ -124,7 +137,14 @@ impl Approver {
         let record = self.enforcer(enforcer.as_str());
         let operators = record.map(|record| record.operators()).transpose()?;
         let operators = operators.unwrap_or_default();
-        let checked = rule.check_approval(enforcer, &self.id, &operators, reason);
+        let decider = RuleDecider {
+            approver: &self.id,
+            device: self.device_id(),
+            operators: &operators,
+            teams,
+            now: self.now(),
+        };
+        let checked = rule.check_approval(enforcer, &decider, reason);
         checked.map_err(|refusal| match refusal {
             RuleRefusal::MissingComment => {
                 ClientError::Choice("this approval needs a comment; say why with --reason")
@@ -163,7 +183,15 @@ impl Approver {
         request: &InboxRequest,
         choice: &ApproverChoice,
     ) -> Result<AcceptedDecision> {
-        let (body, expires_at) = self.sign(request, choice)?;
+        let opened = request.content.as_ref().ok();
+        let rule = opened.and_then(|opened| opened.artifact().rule());
+        let teams = match (Box::pin(self.teams_of(rule)).await, choice.verdict) {
+            (Ok(teams), _) => teams,
+            // A rejection stands without them.
+            (Err(_), Verdict::Reject) => Vec::new(),
+            (Err(error), Verdict::Approve) => return Err(error),
+        };
+        let (body, expires_at) = self.sign(request, choice, &teams)?;
         let (access, id) = (&self.access, &request.request_id);
         let envelope = access.envelope("decision.submit", id, &body)?;
         // The same decision again changes nothing.

@@ -11,10 +11,13 @@ use super::devices::array;
 use super::open_failure::OpenFailure;
 use super::role::{Approver, locked};
 use crate::error::{ClientError, Result};
-use crate::gateway::GatewayCall;
+use crate::gateway::{GatewayCall, path};
 use crate::profile::{ApproverProfile, EnforcerRecord};
 use crate::wire;
-use countersign_e2e::{DeviceTrust, Introduction, MAX_OPERATORS, OperatorList, SignedIntroduction};
+use countersign_e2e::{
+    DeviceTrust, Introduction, IntroductionClaims, MAX_OPERATORS, OperatorList, SignedIntroduction,
+    TeamId,
+};
 use countersign_protocol::timestamp::Timestamp;
 
 /// More than the gateway keeps: one that lists without end is not followed.
@@ -35,6 +38,8 @@ impl Approver {
     /// Takes over the enforcers that other devices know, and publishes those that this one knows.
     /// It can be called again at any time.
     pub async fn share_enforcers(&self) -> Result<()> {
+        // Without it, only agents that are introduced to teams are missing.
+        let _later = self.adopt_teams().await;
         self.learn().await?;
         self.introduce().await
     }
@@ -75,7 +80,8 @@ impl Approver {
         let mut refused = None;
         for record in self.enforcers() {
             let operators = introduced(&record)?;
-            let introduction = self.introduction(&record, operators.as_ref())?;
+            self.introduce_to_teams(&record, operators.as_ref()).await?;
+            let introduction = self.introduction(&record, operators.as_ref(), None)?;
             let stands = |signed: &SignedIntroduction| *signed.introduction() == introduction;
             if listed.iter().any(stands) {
                 continue;
@@ -101,11 +107,40 @@ impl Approver {
         &self,
         record: &EnforcerRecord,
         operators: Option<&OperatorList>,
+        team: Option<TeamId>,
     ) -> Result<Introduction> {
         let enforcer = (&record.pinned()?, record.label.as_deref());
         let (at, by) = (record.paired_at()?, self.device_id());
-        let introduction = Introduction::new(&self.tenant, &self.id, enforcer, operators, at, by)?;
+        let claims = &IntroductionClaims {
+            operators: operators.cloned(),
+            team,
+        };
+        let introduction = Introduction::new(&self.tenant, &self.id, enforcer, claims, at, by)?;
         Ok(introduction)
+    }
+
+    /// To the members of the teams that this device has paired with the enforcer.
+    async fn introduce_to_teams(
+        &self,
+        record: &EnforcerRecord,
+        operators: Option<&OperatorList>,
+    ) -> Result<()> {
+        for team in &record.teams {
+            let introductions = path(&["v1", "teams", team, "introductions"]);
+            let team = Some(TeamId::parse(team)?);
+            let signed = self
+                .introduction(record, operators, team)?
+                .sign(&self.keys)?;
+            let call = GatewayCall::post(introductions, signed.to_text());
+            // Another owner may have ended the pairing, or removed this one.
+            match self.access.call(&call, &[200, 201]).await {
+                Err(error)
+                    if error.is_refusal(404)
+                        || matches!(error.code(), Some("POLICY_DENY" | "SIGNATURE_INVALID")) => {}
+                introduced => drop(introduced?),
+            }
+        }
+        Ok(())
     }
 
     async fn publish_introduction(&self, introduction: Introduction) -> Result<()> {
@@ -139,7 +174,10 @@ impl Approver {
         // Another program may have paired with this profile.
         self.reload()?;
         let signed = self.signed_statements().await?;
-        let listed = self.listed_introductions().await?;
+        let mut listed = self.listed_introductions().await?;
+        let of_teams = self.team_introductions().await?;
+        listed.retain(|signed| signed.introduction().team().is_none());
+        listed.extend(of_teams);
         let refused = self.update_if_new(|profile| {
             let (trust, is_new) = profile.follow(&signed)?;
             let (changed, refused) = take_over(profile, &trust, &listed)?;
@@ -179,7 +217,12 @@ fn take_over(
     let own = profile.bundle()?.id();
     for signed in listed {
         let introduction = signed.introduction();
-        let Ok(enforcer) = signed.accept(trust) else {
+        // Those to teams were verified when they were read, by the newest state.
+        let accepted = match introduction.team() {
+            Some(_) => Ok(introduction.claimed()),
+            None => signed.accept(trust),
+        };
+        let Ok(enforcer) = accepted else {
             continue;
         };
         let id = enforcer.id().as_str();
@@ -230,6 +273,7 @@ fn take_over(
                     label: offer.introduction.label().map(str::to_owned),
                     introduced_by: Some(offer.introduction.by().to_string()),
                     operators: Vec::new(),
+                    teams: Vec::new(),
                 };
                 for operators in offer.operators {
                     record.add_operators(Some(operators));

@@ -17,6 +17,9 @@ mod pairing;
 mod prompt;
 mod requested_action;
 mod role;
+mod stand_ins;
+mod team_adoption;
+mod teams;
 mod tool_headline;
 
 pub use self::decide::{AcceptedDecision, ApproverChoice, DeliveryConfirmation};
@@ -35,3 +38,4 @@ pub use self::pairing::{KnownKey, PairingChoice, PendingComparison};
 pub use self::prompt::{SentOrder, SentPrompt};
 pub use self::requested_action::{RequestedAction, requested_actions};
 pub use self::role::Approver;
+pub use self::teams::TeamAnswer;

@@ -12,7 +12,7 @@ use crate::random::random;
 use crate::visible::visible;
 use countersign_e2e::{
     AuthenticOffer, ComparisonDigits, DigitComparison, EnforcerBundle, OperatorList, PairingAnswer,
-    PairingLink, PinnedEnforcer, answer_by_code, answer_by_link,
+    PairingClaims, PairingLink, PinnedEnforcer, TeamHead, answer_by_code, answer_by_link,
 };
 use countersign_protocol::id::EnforcerId;
 use countersign_protocol::pairing::{Nonce, PairingCode};
@@ -35,7 +35,7 @@ pub struct PendingComparison {
     enforcer: EnforcerId,
     routing_token: String,
     label: Option<String>,
-    operators: Option<OperatorList>,
+    choice: PairingChoice,
 }
 
 impl PendingComparison {
@@ -69,6 +69,8 @@ pub struct PairingChoice {
     /// The people who work with the agent; an empty list says that there is nobody. An enforcer of
     /// an older version refuses a pairing that names any.
     pub operators: Option<OperatorList>,
+    /// The team to pair, of which this approver is an owner, instead of the approver alone.
+    pub team: Option<TeamHead>,
 }
 
 impl Approver {
@@ -101,10 +103,18 @@ impl Approver {
 
     /// Returns the routing token. There is no retry after a lost answer: the pairing could be
     /// complete, and would be refused.
-    async fn complete(&self, nonce: &Nonce, answer: &PairingAnswer) -> Result<String> {
-        let body = json!({
+    async fn complete(
+        &self,
+        nonce: &Nonce,
+        answer: &PairingAnswer,
+        team: Option<TeamHead>,
+    ) -> Result<String> {
+        let mut body = json!({
             "nonce": nonce, "approverId": self.id, "publicKey": answer.to_text()?,
         });
+        if let Some(team) = team {
+            body["teamId"] = team.team.to_string().into();
+        }
         let call = GatewayCall::post("/v1/pairing/complete", body.to_string()).once();
         let answer = self.access.call(&call, &[200]).await;
         let unknown = ClientError::NoSuchCode;
@@ -128,13 +138,16 @@ impl Approver {
         let nonce = &resolved.nonce;
         let offer = AuthenticOffer::check(resolved.bundle, &link.fingerprint)?;
         let (secret, own) = (&link.secret, &self.bundle);
-        let named = choice.operators.as_ref();
+        let claims = &PairingClaims {
+            operators: choice.operators.clone(),
+            team: choice.team,
+        };
         let (answer, pinned) =
-            answer_by_link(&offer, secret, nonce, &self.id, own, named, &mut random)?;
+            answer_by_link(&offer, secret, nonce, &self.id, own, claims, &mut random)?;
         let (id, key) = (pinned.id().to_string(), pinned.encryption_key().to_text());
         self.check_known(&id, &key, choice.known)?;
-        let routing_token = self.complete(nonce, &answer).await?;
-        self.pin(&pinned, routing_token, resolved.label, choice.operators)
+        let routing_token = self.complete(nonce, &answer, choice.team).await?;
+        self.pin(&pinned, routing_token, resolved.label, choice)
             .await
     }
 
@@ -153,16 +166,19 @@ impl Approver {
         let key = offer.bundle.encryption_key().to_text();
         self.check_known(offer.bundle.enforcer_id().as_str(), &key, choice.known)?;
         let (nonce, own) = (&offer.nonce, &self.bundle);
-        let named = choice.operators.as_ref();
+        let claims = &PairingClaims {
+            operators: choice.operators.clone(),
+            team: choice.team,
+        };
         let (answer, comparison) =
-            answer_by_code(&offer.bundle, nonce, &self.id, own, named, &mut random)?;
-        let routing_token = self.complete(nonce, &answer).await?;
+            answer_by_code(&offer.bundle, nonce, &self.id, own, claims, &mut random)?;
+        let routing_token = self.complete(nonce, &answer, choice.team).await?;
         Ok(PendingComparison {
             comparison,
             enforcer: offer.bundle.enforcer_id().clone(),
             routing_token,
             label: offer.label,
-            operators: choice.operators,
+            choice,
         })
     }
 
@@ -170,7 +186,7 @@ impl Approver {
     pub async fn confirm(&mut self, comparing: PendingComparison) -> Result<EnforcerRecord> {
         let pinned = comparing.comparison.confirmed_by_person();
         let (token, label) = (comparing.routing_token, comparing.label);
-        self.pin(&pinned, token, label, comparing.operators).await
+        self.pin(&pinned, token, label, comparing.choice).await
     }
 
     /// Gives up a pairing whose digits differ.
@@ -183,7 +199,7 @@ impl Approver {
         enforcer: &PinnedEnforcer,
         routing_token: String,
         label: Option<String>,
-        operators: Option<OperatorList>,
+        choice: PairingChoice,
     ) -> Result<EnforcerRecord> {
         let mut record = EnforcerRecord {
             id: enforcer.id().to_string(),
@@ -193,14 +209,17 @@ impl Approver {
             label,
             introduced_by: None,
             operators: Vec::new(),
+            teams: Vec::new(),
         };
         let kept = self.update(|profile| {
             profile.unpaired.retain(|ended| ended.id != record.id);
             let mut known = profile.enforcers.iter();
             if let Some(known) = known.find(|known| known.id == record.id) {
                 record.operators.clone_from(&known.operators);
+                record.teams.clone_from(&known.teams);
             }
-            record.add_operators(operators.as_ref());
+            record.add_operators(choice.operators.as_ref());
+            record.add_team(choice.team.map(|head| head.team));
             profile.enforcers.retain(|known| known.id != record.id);
             profile.enforcers.push(record.clone());
             Ok(())

@@ -13,8 +13,8 @@ use tokio::time::{Instant, timeout_at};
 use super::approval_request::ApprovalDenial;
 use super::parked_set::KeptSet;
 use super::role::Enforcer;
-use super::set_count::{count_part, count_parts, denial_of, refuse_shared_devices, still_needed};
-use super::set_part::SetPart;
+use super::set_count::{count_part, count_parts, denial_of, refuse_second_seats, still_needed};
+use super::set_part::{SETTLE_TIMEOUT, SetPart};
 use crate::error::Result;
 use countersign_e2e::{
     AskGap, DenialCause, OutcomeEffect, OutcomeKey, OutcomeStatement, RuleTerms, SetId,
@@ -144,9 +144,14 @@ impl PendingSet<'_> {
         if !matches!(state, VoteState::Satisfied(_)) {
             return Ok(state);
         }
+        let heads = self.parts.iter().flat_map(SetPart::heads);
+        let heads: Vec<_> = heads.copied().collect();
+        let teams: Vec<_> = self.terms.teams().map(|head| head.team).collect();
+        let deadline = Instant::now() + SETTLE_TIMEOUT;
+        self.enforcer.confirm_heads(&heads, teams, deadline).await?;
         let judged = join_all(self.parts.iter_mut().map(SetPart::judge_again)).await;
         judged.into_iter().collect::<Result<(), _>>()?;
-        refuse_shared_devices(&mut self.parts);
+        refuse_second_seats(&mut self.parts);
         Ok(count_parts(&self.terms, &self.parts).state())
     }
 
@@ -198,12 +203,12 @@ impl PendingSet<'_> {
     /// The approvals of this choice. Others approve something else, and did not count.
     fn accepted(&self, choice: VoteChoice) -> AcceptedSet {
         let counted = count_parts(&self.terms, &self.parts).approvers();
-        let verified = self.parts.iter().filter_map(SetPart::verified);
-        let approvals = verified.filter_map(|decision| match decision {
-            VerifiedDecision::Approved(approval) if counted.contains(&approval.approver) => {
-                Some(approval.clone())
-            }
-            VerifiedDecision::Approved(_) | VerifiedDecision::Rejected(_) => None,
+        let is_counted =
+            |part: &&SetPart| (part.vote()).is_some_and(|vote| counted.contains(&vote.approver));
+        let verified = self.parts.iter().filter(is_counted);
+        let approvals = verified.filter_map(|part| match part.verified()? {
+            VerifiedDecision::Approved(approval) => Some(approval.clone()),
+            VerifiedDecision::Rejected(_) => None,
         });
         AcceptedSet {
             approvals: approvals.collect(),

@@ -14,8 +14,8 @@ use crate::gateway::GatewayCall;
 use crate::log::newest_note;
 use crate::random::random;
 use countersign_e2e::{
-    DeviceTrust, OutcomeKey, OwnRequest, PlainArtifact, hide_repository, name_checkpoint,
-    name_devices, seal_artifact,
+    ArtifactRule, DeviceTrust, OutcomeKey, OwnRequest, PlainArtifact, hide_repository,
+    name_checkpoint, name_devices, seal_artifact,
 };
 use countersign_protocol::id::{SessionId, TextId as _};
 use countersign_protocol::timestamp::Timestamp;
@@ -58,6 +58,7 @@ impl Enforcer {
             artifact,
             outcome_key,
             asked,
+            seat: None,
             devices,
             submission,
             submit_until,
@@ -83,7 +84,8 @@ impl Enforcer {
             "ciphertext": sealed,
             "expiresAt": context.expires_at,
         });
-        if let [only] = devices {
+        let by_team = artifact.rule().is_some_and(ArtifactRule::names_team);
+        if let ([only], false) = (devices, by_team) {
             let record = self.approver(only.approver().as_str());
             let token = record.map(|record| &record.routing_token);
             body["metadata"] = json!({ "routingToken": token });

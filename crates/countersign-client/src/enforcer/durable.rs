@@ -53,6 +53,7 @@ impl Enforcer {
         let until = Instant::now() + left.min(MAX_TIMEOUT);
         PendingRequest {
             own: OwnRequest::of(&artifact, self.id.clone()),
+            seat: None,
             asked: (artifact.named_approvers().map(ApproverId::to_string)).collect(),
             artifact,
             outcome_key: stored.outcome_key.clone(),

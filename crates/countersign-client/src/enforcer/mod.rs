@@ -21,7 +21,9 @@ pub(crate) mod sessions;
 mod set_count;
 mod set_part;
 mod set_preparation;
+mod set_seats;
 mod stored_request;
+mod teams;
 mod use_journal;
 mod withdrawal;
 

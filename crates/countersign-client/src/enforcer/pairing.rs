@@ -59,6 +59,12 @@ pub struct PairingCompletion {
 /// Names a pairing at the gateway, which may still have to be undone.
 pub struct PairingToken(String);
 
+impl PairingToken {
+    pub(super) fn text(&self) -> &str {
+        &self.0
+    }
+}
+
 impl PairingCompletion {
     pub fn approver(&self) -> &ApproverId {
         &self.approver

@@ -15,7 +15,8 @@ use crate::record::DecisionRecord;
 use crate::wire;
 use countersign_e2e::{
     self as e2e, DenialCause, DeviceId, DeviceTrust, OutcomeEffect, OutcomeKey, OutcomeStatement,
-    OwnRequest, PlainArtifact, TrustedDevice, VerifiedApproval, VerifiedDecision, decision_digest,
+    OwnRequest, PlainArtifact, SeatSource, TrustedDevice, VerifiedApproval, VerifiedDecision,
+    decision_digest,
 };
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{ApproverId, RequestId};
@@ -39,6 +40,8 @@ pub struct PendingRequest<'e> {
     pub(super) artifact: PlainArtifact,
     pub(super) outcome_key: OutcomeKey,
     pub(super) asked: Vec<String>,
+    /// Of a request to one seat under a rule with teams.
+    pub(super) seat: Option<SeatSource>,
     pub(super) devices: Vec<DeviceTrust>,
     /// None if another process has sent it.
     pub(super) submission: Option<RequestSubmission>,
@@ -231,8 +234,8 @@ impl PendingRequest<'_> {
             return Ok(());
         };
         let deadline = Instant::now() + ACK_TIMEOUT;
-        let devices = self.enforcer.devices_of(&self.asked, true, deadline);
-        let devices = devices.await?;
+        let (seat, asked) = (self.seat.as_ref(), &self.asked);
+        let devices = (self.enforcer.devices_on(seat, asked, true, deadline)).await?;
         if recipients(&devices).is_subset(&submission.recipients) {
             return Ok(());
         }
@@ -311,8 +314,8 @@ impl PendingRequest<'_> {
     ) -> Result<Result<(VerifiedDecision, Timestamp), e2e::Error>, ApprovalDenial> {
         let mut refused = None;
         for is_reread in [false, true] {
-            let devices = (self.enforcer).devices_of(&self.asked, is_reread, deadline);
-            self.devices = devices.await?;
+            let (seat, asked) = (self.seat.as_ref(), &self.asked);
+            self.devices = (self.enforcer.devices_on(seat, asked, is_reread, deadline)).await?;
             let accepted_at = self.enforcer.access.now();
             match self.accept(decision, accepted_at) {
                 Ok(outcome) => return Ok(Ok((outcome, accepted_at))),
@@ -385,8 +388,7 @@ impl PendingRequest<'_> {
     pub(super) async fn send_outcome(&self, message: &DecisionMessage, outcome: Option<&str>) {
         let deadline = Instant::now() + ACK_TIMEOUT;
         let (access, id, msg_id) = (&self.enforcer.access, self.request_id(), &message.id);
-        let sent = access.acknowledge(id, msg_id, outcome, deadline);
-        let sent = sent.await;
+        let sent = (access.acknowledge(id, msg_id, outcome, deadline)).await;
         // A gateway of an older version knows no outcomes.
         if sent.as_ref().is_err_and(|error| error.is_refusal(400)) {
             let _ignored = access.acknowledge(id, msg_id, None, deadline).await;

@@ -1,5 +1,6 @@
 //! The receipt of a request or of a set: its decisions, their devices and the outcome in one file.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
@@ -14,13 +15,16 @@ use super::receipt_folder::ReceiptFolder;
 use super::role::Enforcer;
 use super::set_part::{SetPart, signer_of};
 use crate::error::{ClientError, Result};
+use crate::team_reading::read_states;
 use crate::wire;
 use countersign_e2e::{
-    DeviceId, DeviceTrust, MAX_STATEMENTS, OutcomeEffect, OwnRequest, Receipt, ReceiptPart,
-    hints_key,
+    ArtifactRule, DeviceId, DeviceTrust, MAX_STATEMENTS, OutcomeEffect, OwnRequest, PlainArtifact,
+    Receipt, ReceiptPart, hints_key,
 };
 use countersign_protocol::id::ApproverId;
 
+/// A receipt that is larger could not be read again.
+const MAX_STATE_BYTES: usize = 6 * 1024 * 1024;
 const STATEMENTS_TIMEOUT: Duration = Duration::from_secs(3);
 /// A disk that is away may keep a program waiting for ever.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -56,7 +60,7 @@ impl PendingSet<'_> {
             let Some(decided) = receipt_part(part)? else {
                 continue;
             };
-            artifact.get_or_insert_with(|| part.artifact.text().to_owned());
+            artifact.get_or_insert(&part.artifact);
             parts.push(decided);
         }
         let Some(artifact) = artifact else {
@@ -94,8 +98,8 @@ impl PendingRequest<'_> {
         let part = decided_part(self.enforcer, &self.own, message, &signer, &self.devices);
         let receipt = match part {
             Ok(Some(part)) => {
-                let artifact = self.artifact.text().to_owned();
-                let receipt = self.enforcer.receipt(artifact, vec![part], outcome).await;
+                let receipt = self.enforcer.receipt(&self.artifact, vec![part], outcome);
+                let receipt = receipt.await;
                 Ok(Some(receipt))
             }
             Ok(None) => Ok(None),
@@ -152,19 +156,37 @@ impl Enforcer {
 
     async fn receipt(
         &self,
-        artifact: String,
+        artifact: &PlainArtifact,
         parts: Vec<ReceiptPart>,
         outcome: Option<&str>,
     ) -> Receipt {
         Receipt {
             tenant: self.tenant.clone(),
             enforcer: self.id.clone(),
-            artifact: Some(artifact),
+            artifact: Some(artifact.text().to_owned()),
             devices: self.statements(&parts).await,
+            teams: self.rule_states(artifact).await.unwrap_or_default(),
             parts,
             outcome: outcome.map(str::to_owned),
             log: Vec::new(),
         }
+    }
+
+    /// The states of the teams in the rule, until the last one that is known here. None if the gateway
+    /// does not have them all: then nobody can count by the receipt, until the rest is known.
+    async fn rule_states(&self, artifact: &PlainArtifact) -> Option<Vec<String>> {
+        let Some(ArtifactRule::Known(rule)) = artifact.rule() else {
+            return None;
+        };
+        let teams: BTreeSet<_> = rule.terms.teams().map(|head| head.team).collect();
+        let deadline = Instant::now() + STATEMENTS_TIMEOUT;
+        let mut states = Vec::new();
+        for team in teams {
+            let chain = self.team_file().find(team).ok()??.chain().ok()?;
+            states.extend(read_states(&self.access, &chain, deadline).await.ok()?);
+        }
+        let size: usize = states.iter().map(String::len).sum();
+        (states.len() <= MAX_STATEMENTS && size <= MAX_STATE_BYTES).then_some(states)
     }
 
     /// For those who know another device of an approver. The file is complete without, so a list

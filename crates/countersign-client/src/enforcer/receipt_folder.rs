@@ -35,6 +35,7 @@ impl ReceiptFolder {
         let path = self.directory.join(format!("{created}-{id}.json"));
         if !self.has_content {
             receipt.artifact = None;
+            receipt.teams.clear();
             // Comments and grants may quote the request.
             receipt.parts.iter_mut().for_each(|it| it.hints_key = None);
         }

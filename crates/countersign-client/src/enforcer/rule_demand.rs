@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::role::Enforcer;
+use super::teams::team_name;
 use crate::error::{ClientError, Result};
-use countersign_e2e::{CommentDuty, EscalationStep, RuleAsk, RuleTerms};
+use countersign_e2e::{CommentDuty, EscalationStep, RuleAsk, RuleTerms, TeamHead};
 use countersign_protocol::id::{ApproverId, TextId as _};
 
 pub const MAX_PARK_SECONDS: u32 = 24 * 60 * 60;
@@ -18,7 +19,8 @@ pub const MAX_PARK_SECONDS: u32 = 24 * 60 * 60;
 pub struct RuleDemand {
     /// By different people.
     pub approvals: u32,
-    /// Ids of approvers. Everyone who is paired, if it is empty.
+    /// Ids of approvers, or `team:` and the name or id of one team. If it is empty: everyone who is
+    /// paired directly, otherwise the only team that is paired.
     pub from: BTreeSet<String>,
     /// As many end it.
     pub rejections: u32,
@@ -76,7 +78,11 @@ impl Enforcer {
     /// The terms that satisfy every demand at once. `None` without any demand.
     pub fn terms_of(&self, demands: &[RuleDemand]) -> Result<Option<RuleTerms>> {
         let terms = demands.iter().map(|demand| self.terms(demand));
-        let terms: Vec<_> = terms.collect::<Result<_>>()?;
+        let mut terms: Vec<_> = terms.collect::<Result<_>>()?;
+        // A machine that is paired with a team only has nobody to ask without its rule.
+        if terms.is_empty() && self.approvers.is_empty() && !self.teams()?.is_empty() {
+            terms.push(self.terms(&RuleDemand::new(1, []))?);
+        }
         Ok(terms.into_iter().reduce(RuleTerms::join))
     }
 
@@ -91,29 +97,63 @@ impl Enforcer {
         if demand.separate || !not_by.is_empty() {
             not_by.extend(operators.unwrap_or_default().iter().cloned());
         }
-        let from = match &demand.from {
-            from if from.is_empty() => {
+        let (from, team) = match &demand.from {
+            from if !from.is_empty() => self.source(from)?,
+            _ => {
+                let team = self.only_team()?;
+                // Nobody else, if there is a team.
                 let everyone = self.approvers.iter().map(|record| record.id.clone());
-                &people(&everyone.collect())? - &not_by
+                (&people(&everyone.collect())? - &not_by, team)
             }
-            from => people(from)?,
         };
         let steps = demand.escalate.iter().map(|step| {
+            let (from, team) = self.source(&step.from)?;
             Ok(EscalationStep {
                 after_seconds: step.after_seconds,
-                from: people(&step.from)?,
+                from,
+                team,
             })
         });
         Ok(RuleTerms {
             asks: vec![RuleAsk {
                 approvals: demand.approvals,
                 from,
+                team,
                 escalate: steps.collect::<Result<_>>()?,
             }],
             rejections: demand.rejections,
             comment: demand.comment,
             not_by,
         })
+    }
+
+    /// People, or a team.
+    fn source(&self, from: &BTreeSet<String>) -> Result<(BTreeSet<ApproverId>, Option<TeamHead>)> {
+        let teams = from.iter().filter_map(|id| team_name(id));
+        match teams.collect::<Vec<_>>().as_slice() {
+            [] => Ok((people(from)?, None)),
+            [name] if from.len() == 1 => Ok((BTreeSet::new(), Some(self.named_team(name)?))),
+            _ => {
+                let problem =
+                    "`from` of a rule names either people or one team; write a rule for each";
+                Err(ClientError::Choice(problem))
+            }
+        }
+    }
+
+    /// The team to ask by default. None if somebody is paired directly.
+    fn only_team(&self) -> Result<Option<TeamHead>> {
+        if !self.approvers.is_empty() {
+            return Ok(None);
+        }
+        match self.teams()?.as_slice() {
+            [] => Ok(None),
+            [only] => Ok(Some(only.chain()?.head())),
+            _ => {
+                let problem = "several teams are paired with this machine, so a rule must name those that are asked";
+                Err(ClientError::Choice(problem))
+            }
+        }
     }
 }
 

@@ -6,7 +6,8 @@ use super::approval_request::ApprovalDenial;
 use super::set_part::{SetPart, signer_of};
 use crate::visible::visible;
 use countersign_e2e::{
-    ApproverVote, AskGap, DenialCause, Error, RuleTerms, VerifiedDecision, VoteCount, VoteState,
+    ApproverVote, AskGap, DenialCause, Error, RuleRefusal, RuleTerms, VerifiedDecision, VoteCount,
+    VoteState,
 };
 use countersign_protocol::decision::Verdict;
 use countersign_protocol::id::ApproverId;
@@ -16,7 +17,7 @@ pub(super) fn count_parts(terms: &RuleTerms, parts: &[SetPart]) -> VoteCount {
     let mut count = VoteCount::new(terms.clone());
     for part in parts {
         if part.decision.is_some() || part.loss.is_some() {
-            count_part(&mut count, &part.people, part.verified().map(Into::into));
+            count_part(&mut count, &part.people, part.vote());
         }
     }
     let asked: BTreeSet<_> = parts.iter().flat_map(|part| &part.people).collect();
@@ -39,17 +40,21 @@ pub(super) fn count_part(count: &mut VoteCount, people: &[ApproverId], vote: Opt
     }
 }
 
-/// Lets a device count on one seat only, also if two approvers have it.
-pub(super) fn refuse_shared_devices(parts: &mut [SetPart]) {
-    let mut seen = BTreeSet::new();
+/// Lets a device count on one seat only, also if two approvers have it, and so a person who stands
+/// in for several.
+pub(super) fn refuse_second_seats(parts: &mut [SetPart]) {
+    let (mut devices, mut people) = (BTreeSet::new(), BTreeSet::new());
     for part in parts {
         let Some(decision) = &mut part.decision else {
             continue;
         };
         if let Ok(verified @ VerifiedDecision::Approved(_)) = &decision.judged {
-            let (_, device) = signer_of(verified);
-            if !seen.insert(device) {
+            let (person, device) = signer_of(verified);
+            let is_second = !people.insert(person.clone());
+            if !devices.insert(device) {
                 decision.judged = Err(Error::DeviceIdTaken(device));
+            } else if is_second {
+                decision.judged = Err(Error::Rule(RuleRefusal::SecondSeat));
             }
         }
     }
@@ -148,7 +153,7 @@ fn why_absent(terms: &RuleTerms, parts: &[SetPart], person: &ApproverId) -> Stri
     };
     match (&part.decision, &part.loss) {
         (Some(decision), _) => match &decision.judged {
-            Ok(verified) if signer_of(verified).0 != person => {
+            Ok(verified) if part.vote().is_some_and(|vote| vote.approver != *person) => {
                 format!("{} decided", visible(signer_of(verified).0.as_str()))
             }
             Ok(VerifiedDecision::Rejected(_)) => "rejected it".to_owned(),

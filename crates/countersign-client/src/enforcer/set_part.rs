@@ -14,14 +14,14 @@ use crate::error::{ClientError, Result};
 use crate::wire;
 use countersign_e2e::{
     self as e2e, ApproverVote, DeviceId, DeviceTrust, OutcomeKey, OutcomeSubject, OwnRequest,
-    PlainArtifact, VerifiedDecision, accept,
+    PlainArtifact, RuleRefusal, SeatSource, TeamHead, VerifiedDecision, accept,
 };
 use countersign_protocol::id::ApproverId;
 
 /// Of sending one request, for instance to a full inbox. Then the person drops out.
 const SUBMIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Of everything after the last approval that is needed: withdrawals, late decisions, device lists.
-const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
+pub(super) const SETTLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[expect(
     clippy::struct_excessive_bools,
@@ -31,6 +31,8 @@ pub(super) struct SetPart {
     /// The person whose decision it asks for, if it asks one only.
     pub(super) seat: Option<ApproverId>,
     pub(super) people: Vec<ApproverId>,
+    /// Of a seat that a rule names by its team.
+    pub(super) source: Option<SeatSource>,
     /// For this part alone: the parts wait at the same time.
     pub(super) enforcer: Enforcer,
     pub(super) artifact: PlainArtifact,
@@ -73,6 +75,7 @@ impl SetPart {
             artifact: self.artifact.clone(),
             outcome_key: self.outcome_key.clone(),
             asked: self.asked(),
+            seat: self.source.clone(),
             devices: self.devices.clone(),
             submission: self.submission.clone(),
             submit_until: self.submit_until,
@@ -100,8 +103,7 @@ impl SetPart {
             self.ask_first(permits).await
         };
         self.loss = taken.err();
-        let vote = self.verified().map(ApproverVote::from);
-        (self.people.clone(), vote)
+        (self.people.clone(), self.vote())
     }
 
     async fn ask_first(&mut self, permits: &Semaphore) -> Result<(), ApprovalDenial> {
@@ -142,6 +144,7 @@ impl SetPart {
         let (message, judged) = Box::pin(pending.verified(&answer, deadline)).await?;
         let judged = judged.map(|(decision, _)| decision);
         self.devices = std::mem::take(&mut pending.devices);
+        let judged = judged.and_then(|decision| self.with_heads(decision));
         self.decision = Some(PartDecision { message, judged });
         Ok(())
     }
@@ -172,15 +175,41 @@ impl SetPart {
         let Some(message) = self.approval().cloned() else {
             return Ok(());
         };
-        let (asked, deadline) = (self.asked(), Instant::now() + SETTLE_TIMEOUT);
-        self.devices = match self.enforcer.devices_of(&asked, true, deadline).await {
+        let deadline = Instant::now() + SETTLE_TIMEOUT;
+        // The states of teams were read again for all parts.
+        let (seat, asked, again) = (self.source.as_ref(), self.asked(), self.source.is_none());
+        let devices = self.enforcer.devices_on(seat, &asked, again, deadline);
+        self.devices = match devices.await {
             // Nobody speaks for this part any more.
             Err(ClientError::Unpaired { .. }) => Vec::new(),
             devices => devices?,
         };
         let judged = self.judged(&message)?;
+        let judged = judged.and_then(|decision| self.with_heads(decision));
         self.decision = Some(PartDecision { message, judged });
         Ok(())
+    }
+
+    /// The decision, unless it is an approval by a device that does not name the state of each team
+    /// for which the seat counts.
+    fn with_heads(&self, decision: VerifiedDecision) -> Result<VerifiedDecision, e2e::Error> {
+        let VerifiedDecision::Approved(approval) = &decision else {
+            return Ok(decision);
+        };
+        let mut source = self.source.iter();
+        if source.all(|it| it.is_named_by(&approval.hints.teams)) {
+            return Ok(decision);
+        }
+        Err(RuleRefusal::NoTeamHead.into())
+    }
+
+    /// The heads that the decision names, approval or rejection.
+    pub(super) fn heads(&self) -> &[TeamHead] {
+        match self.verified() {
+            Some(VerifiedDecision::Approved(approval)) => &approval.hints.teams,
+            Some(VerifiedDecision::Rejected(rejection)) => &rejection.hints.teams,
+            None => &[],
+        }
     }
 
     /// Whether an approval, if this part has one, passes every check also by the time now.
@@ -208,6 +237,15 @@ impl SetPart {
     /// The decision, if it passed every check.
     pub(super) fn verified(&self) -> Option<&VerifiedDecision> {
         self.decision.as_ref()?.judged.as_ref().ok()
+    }
+
+    /// The decision, if it passed every check, for the seat that it counts on.
+    pub(super) fn vote(&self) -> Option<ApproverVote> {
+        let decision = self.verified()?;
+        Some(match &self.seat {
+            Some(seat) => ApproverVote::on_seat(seat, decision),
+            None => ApproverVote::from(decision),
+        })
     }
 
     pub(super) fn subject(&self) -> OutcomeSubject {

@@ -13,14 +13,12 @@ use super::approval_set::PendingSet;
 use super::parked_set::{KeptSet, SetFolder, StoredPart, StoredSet};
 use super::pending_request::RequestSubmission;
 use super::role::Enforcer;
-use super::set_count::too_few;
 use super::set_part::SetPart;
 use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayCall, path};
 use crate::random::random;
 use countersign_e2e::{
-    ApprovalRule, DenialCause, DeviceTrust, OutcomeKey, OwnRequest, PlainArtifact, RuleTerms,
-    SetId, VoteCount, VoteState,
+    ApprovalRule, DenialCause, OutcomeKey, OwnRequest, PlainArtifact, RuleTerms, SeatSource, SetId,
 };
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::id::{ApproverId, RequestId, TextId as _};
@@ -39,6 +37,8 @@ impl Enforcer {
         request: ApprovalRequest,
         terms: RuleTerms,
     ) -> Result<PendingSet<'_>, ApprovalDenial> {
+        let deadline = Instant::now() + request.submit_timeout.min(request.timeout);
+        let terms = Box::pin(self.renewed_terms(terms, deadline)).await?;
         Box::pin(self.new_set(request, terms, None)).await
     }
 
@@ -52,6 +52,7 @@ impl Enforcer {
     ) -> Result<PendingSet<'_>, ApprovalDenial> {
         let subject = subject(&request);
         let deadline = Instant::now() + request.submit_timeout.min(request.timeout);
+        let terms = Box::pin(self.renewed_terms(terms, deadline)).await?;
         let parked = Box::pin(self.parked_set(&subject, &terms, park, deadline));
         if let Some(kept) = parked.await? {
             return Box::pin(self.resume_set(request, terms, kept)).await;
@@ -74,35 +75,37 @@ impl Enforcer {
         let park = park.filter(|_| self.set_folder().has_room());
         let until = (park.as_ref()).map_or(wait_until, |park| begun + park.lifetime);
         let submit_until = wait_until.min(begun + request.submit_timeout);
-        let devices = self.set_devices(&request, &terms, submit_until).await?;
+        let seats = self.set_seats(&request, &terms, submit_until).await?;
         let (set, outcome_key) = (
             SetId::generate(&mut random)?,
             OutcomeKey::generate(&mut random)?,
         );
         // A set that is kept has a request for each person, so that each is resumed alone.
         let is_joint = park.is_none()
-            && devices.len() > 1
+            && seats.len() > 1
             && terms.takes_first_decision()
             && self.gateway_names_several(submit_until).await;
         let rule = ApprovalRule {
             enforcer: self.id.clone(),
             set,
-            seat: (devices.first())
+            seat: (seats.first())
                 .filter(|_| !is_joint)
-                .map(|trust| trust.approver().clone()),
+                .map(|seat| seat.person.clone()),
             terms: terms.clone(),
         };
         rule.name_in(&mut request.members);
         let created_at = self.access.now();
+        let devices: Vec<_> = seats.iter().flat_map(|it| it.devices.clone()).collect();
         let first = self.artifact(request, &devices, &outcome_key, until)?;
-        let asked: Vec<_> = if is_joint {
-            vec![devices]
+        let asked = if is_joint {
+            let people: Vec<_> = seats.into_iter().map(|it| it.person).collect();
+            vec![(people, devices)]
         } else {
-            devices.into_iter().map(|trust| vec![trust]).collect()
+            let seats = seats.into_iter();
+            seats.map(|it| (vec![it.person], it.devices)).collect()
         };
         let mut parts = Vec::new();
-        for trusts in asked {
-            let people: Vec<_> = trusts.iter().map(|it| it.approver().clone()).collect();
+        for (people, devices) in asked {
             let seat = people.first().filter(|_| !is_joint).cloned();
             let artifact = if parts.is_empty() {
                 first.clone()
@@ -114,12 +117,12 @@ impl Enforcer {
             let after = people.iter().map(|it| terms.seconds_until_asked(it));
             let after = Duration::from_secs(u64::from(after.max().unwrap_or_default()));
             let is_later = !after.is_zero();
-            let mut part = self.part(seat, artifact, &outcome_key, until);
+            let mut part = self.part(seat, &terms, artifact, &outcome_key, until);
             part.ask_at = begun + after;
             part.submit_until = if is_later { until } else { submit_until };
-            part.submission = Some(self.sealed(&part.artifact, &trusts)?);
+            part.submission = Some(self.sealed(&part.artifact, &devices)?);
             part.people = people;
-            part.devices = trusts;
+            part.devices = devices;
             parts.push(part);
         }
         let kept = park.map(|park| {
@@ -154,12 +157,14 @@ impl Enforcer {
     fn part(
         &self,
         seat: Option<ApproverId>,
+        terms: &RuleTerms,
         artifact: PlainArtifact,
         outcome_key: &OutcomeKey,
         until: Instant,
     ) -> SetPart {
         SetPart {
             people: seat.iter().cloned().collect(),
+            source: (seat.as_ref()).and_then(|seat| SeatSource::of(seat, terms)),
             seat,
             enforcer: self.another(),
             own: OwnRequest::of(&artifact, self.id.clone()),
@@ -176,34 +181,6 @@ impl Enforcer {
             is_sent: false,
             is_submitted: false,
             is_named: false,
-        }
-    }
-
-    /// The devices of the people who can be asked now.
-    async fn set_devices(
-        &mut self,
-        request: &ApprovalRequest,
-        terms: &RuleTerms,
-        deadline: Instant,
-    ) -> Result<Vec<DeviceTrust>, ApprovalDenial> {
-        if request.approver.is_some() {
-            let problem = "a rule says who is asked, so no approver can be named beside it";
-            return Err(ClientError::Choice(problem).into());
-        }
-        self.reload()?;
-        let people = terms.people().into_iter();
-        let people = people.filter(|id| !terms.not_by.contains(id));
-        let people = people.filter(|id| self.approver(id.as_str()).is_some());
-        let people: Vec<_> = people.map(ToString::to_string).collect();
-        check_people(terms, people.iter().map(String::as_str))?;
-        let devices = self.devices_of(&people, true, deadline).await?;
-        let devices: Vec<_> = (devices.into_iter())
-            .filter(|trust| !trust.in_force().is_empty())
-            .collect();
-        check_people(terms, devices.iter().map(|it| it.approver().as_str()))?;
-        match self.pause_of(request, deadline).await {
-            Some(pause) => Err(ApprovalDenial::Paused(pause)),
-            None => Ok(devices),
         }
     }
 
@@ -262,7 +239,9 @@ impl Enforcer {
             let stored = &kept.stored;
             let age = stored.age(self.access.now());
             let is_open = park.is_some_and(|park| !age.is_negative() && age < park);
-            if !is_open || stored.rule().is_none_or(|rule| rule.terms != *terms) {
+            // With the seats of teams, which an artifact does not name.
+            let asked = stored.rule().map(|rule| self.known_terms(&rule.terms));
+            if !is_open || asked.as_ref() != Some(terms) {
                 self.withdraw_kept(kept, "it is asked again").await?;
                 continue;
             }
@@ -297,7 +276,7 @@ impl Enforcer {
         let begun = Instant::now();
         let wait_until = begun + request.timeout;
         let submit_until = wait_until.min(begun + request.submit_timeout);
-        let devices = self.set_devices(&request, &terms, submit_until).await?;
+        let seats = self.set_seats(&request, &terms, submit_until).await?;
         let is_everyone_asked = kept.stored.is_everyone_asked;
         let age = Duration::try_from(kept.stored.age(self.access.now())).unwrap_or_default();
         let mut pending = self.stored_set(kept)?;
@@ -305,7 +284,7 @@ impl Enforcer {
         for part in &mut pending.parts {
             // Without devices nobody can decide it any more.
             let Some(seat) = &part.seat else { continue };
-            let Some(trust) = devices.iter().find(|it| it.approver() == seat) else {
+            let Some(found) = seats.iter().find(|it| it.person == *seat) else {
                 let approver = seat.to_string();
                 part.loss = Some(ClientError::Unpaired { approver }.into());
                 continue;
@@ -314,7 +293,7 @@ impl Enforcer {
             if !is_everyone_asked {
                 part.ask_at = begun + after.saturating_sub(age);
             }
-            part.devices = vec![trust.clone()];
+            part.devices.clone_from(&found.devices);
             let sealed = part.enforcer.sealed(&part.artifact, &part.devices)?;
             part.submission = Some(RequestSubmission {
                 // Whether the devices of now can open it is not known.
@@ -329,6 +308,7 @@ impl Enforcer {
     fn stored_set(&mut self, kept: KeptSet) -> Result<PendingSet<'_>, ApprovalDenial> {
         let stored = &kept.stored;
         let rule = stored.rule().ok_or(ApprovalDenial::AlreadyUsed)?.clone();
+        let terms = self.known_terms(&rule.terms);
         let left = stored.artifact.expires_at().inner() - self.access.now().inner();
         let until = Instant::now() + Duration::try_from(left).unwrap_or_default();
         let parts = stored.parts.iter().map(|part| {
@@ -337,13 +317,19 @@ impl Enforcer {
             Ok::<_, ApprovalDenial>(SetPart {
                 is_resumed: true,
                 is_sent: true,
-                ..self.part(Some(seat.clone()), artifact, &stored.outcome_key, until)
+                ..self.part(
+                    Some(seat.clone()),
+                    &terms,
+                    artifact,
+                    &stored.outcome_key,
+                    until,
+                )
             })
         });
         Ok(PendingSet {
             parts: parts.collect::<Result<_, _>>()?,
             set: rule.set,
-            terms: rule.terms,
+            terms,
             outcome_key: stored.outcome_key.clone(),
             outcome: None,
             wait_until: until,
@@ -376,23 +362,4 @@ fn subject(request: &ApprovalRequest) -> String {
         members
     ]);
     Sha256Hex::of(subject.to_string().as_bytes()).to_string()
-}
-
-/// Denies if these people are too few, whatever they decide.
-fn check_people<'p>(
-    terms: &RuleTerms,
-    people: impl Iterator<Item = &'p str>,
-) -> Result<(), ApprovalDenial> {
-    let asked: BTreeSet<_> = people.collect();
-    let mut count = VoteCount::new(terms.clone());
-    for person in terms.people() {
-        if !asked.contains(person.as_str()) {
-            count.drop_out(person);
-        }
-    }
-    match count.state() {
-        VoteState::Open(_) => Ok(()),
-        VoteState::Impossible(gaps) => Err(too_few(&gaps, terms, &[])),
-        VoteState::Satisfied(_) | VoteState::Rejected(_) => Err(too_few(&[], terms, &[])),
-    }
 }

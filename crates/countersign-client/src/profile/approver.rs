@@ -12,7 +12,7 @@ use super::secret::SecretText;
 use crate::error::{ProfileError, Result};
 use countersign_e2e::{
     DeviceBundle, DeviceId, DeviceKeys, DeviceName, DeviceTrust, EncryptionKey, OperatorList,
-    PinnedEnforcer, SignedStatement,
+    PinnedEnforcer, SignedStatement, TeamId,
 };
 use countersign_protocol::id::ApproverId;
 use countersign_protocol::timestamp::Timestamp;
@@ -72,6 +72,9 @@ pub struct EnforcerRecord {
     /// Ids of approvers who work with the agent, as far as this device knows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operators: Vec<String>,
+    /// Ids of the teams with which this device has paired it, as an owner.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub teams: Vec<String>,
 }
 
 /// An enforcer whose pairing was ended on this device. No introduction from before brings it back.
@@ -203,6 +206,10 @@ impl EnforcerRecord {
         let ids = operators.map(OperatorList::ids).unwrap_or_default();
         add_missing(&mut self.operators, ids.iter().map(ToString::to_string));
         self.operators.len() > before
+    }
+
+    pub(crate) fn add_team(&mut self, team: Option<TeamId>) {
+        add_missing(&mut self.teams, team.map(|id| id.to_string()));
     }
 
     pub fn paired_at(&self) -> Result<Timestamp, ProfileError> {

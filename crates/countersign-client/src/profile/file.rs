@@ -15,11 +15,15 @@ use crate::private_file::{FileProblem, PrivateFile};
 const HEAD: &str =
     "# A profile of Countersign. It has private keys: a reader can act in your name.\n\n";
 
+/// The files of teams, of each role.
+pub(super) const ENFORCER_TEAMS: &str = "teams.json";
+pub(super) const APPROVER_TEAMS: &str = "joined.json";
+
 /// The file that client libraries keep beside a profile.
 pub(super) const LEARNED: &str = "trust.json";
 
 /// Files that an enforcer keeps beside its profile.
-const BESIDE_ENFORCER: [&str; 7] = [
+const BESIDE_ENFORCER: [&str; 8] = [
     "approved.json",
     "grants.json",
     "grants.log",
@@ -27,6 +31,7 @@ const BESIDE_ENFORCER: [&str; 7] = [
     "orders.json",
     "prompts.json",
     LEARNED,
+    ENFORCER_TEAMS,
 ];
 
 /// Folders beside it: approvals that were used, requests by their keys, and parked sets.
@@ -162,6 +167,9 @@ impl ProfileFile {
             profile.enforcer = None;
         }
         let is_theirs = |it: &ApproverProfile| tenants.contains(&it.gateway.tenant);
+        if profile.approver.as_ref().is_some_and(is_theirs) {
+            self.beside(APPROVER_TEAMS).remove().map_err(io)?;
+        }
         profile.approver = profile.approver.filter(|it| !is_theirs(it));
         if profile.enforcer.is_some() || profile.approver.is_some() {
             return self.file.write(&self.text(&profile)?).map_err(io);

@@ -12,6 +12,7 @@ mod learned;
 mod records;
 mod sealed;
 mod secret;
+mod teams;
 
 pub use self::approver::{ApproverProfile, EnforcerRecord, UnpairedRecord};
 pub use self::enforcer::{ApproverRecord, EnforcerProfile};
@@ -21,4 +22,6 @@ pub use self::gateway::GatewayProfile;
 pub(crate) use self::learned::ENFORCER;
 pub use self::sealed::{SealedKeys, read_passphrase};
 pub use self::secret::SecretText;
+pub(crate) use self::teams::{TeamFile, TeamRole};
+pub use self::teams::{TeamInvitationRecord, TeamRecord, known_teams};
 pub use crate::error::ProfileError;
