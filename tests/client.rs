@@ -25,4 +25,8 @@ pub mod sets;
 mod sets_joint;
 mod sets_stalled;
 pub mod tamper;
+mod team_life;
+mod team_receipts;
+mod team_seats;
+mod teams;
 mod wrappers;

@@ -20,6 +20,7 @@ mod receipts;
 mod rules;
 mod sets;
 mod sets_receipts;
+mod teams;
 mod waiting;
 
 use crate::support::Client;

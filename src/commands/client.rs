@@ -115,7 +115,9 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<ExitAction> {
         ClientCommand::Hook(args) => Ok(hook::run(args).await),
         ClientCommand::Guard(args) => guard::run(args).await,
         ClientCommand::Pair(args) => match &args.answer {
-            Some(answer) => approver::pair(&args.options, answer, args.choice()?).await,
+            Some(answer) => {
+                approver::pair(&args.options, answer, args.choice()?, args.team.as_deref()).await
+            }
             None => enforcer::pair(args).await,
         },
         ClientCommand::Pairings { options } => pairings(&options),

@@ -16,11 +16,12 @@ pub struct ClientOptions {
         env = "COUNTERSIGN_PROFILE",
         default_value = "default",
         value_name = "NAME",
+        global = true,
         add = complete::profiles()
     )]
     profile: String,
     /// Print JSON.
-    #[arg(long)]
+    #[arg(long, global = true)]
     pub json: bool,
 }
 

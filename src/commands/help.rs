@@ -22,11 +22,13 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "pause",
             "resume",
             "devices",
+            "team",
             "notifications",
             "passphrase",
             "verify",
             "log",
             "receipt",
+            "anchors",
         ],
     ),
     (

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Command;
 use countersign::agent::{Agent, BLOCK};
 use countersign::client::approver::Approver;
+use countersign::client::enforcer::Enforcer;
 use countersign::client::profile::{ApproverProfile, EnforcerProfile, ProfileError, ProfileFile};
 use countersign::client::{ClientError, visible, visible_lines};
 use countersign::clock::Clock;
@@ -72,7 +73,9 @@ async fn look(file: &ProfileFile, steps: &mut NextSteps) {
         look_at_approver(file, approver, steps).await;
     }
     if let Some(enforcer) = &profile.enforcer {
-        look_at_enforcer(enforcer, steps);
+        let own = Enforcer::open(file, &Clock::system());
+        let asks_teams = own.is_ok_and(|enforcer| enforcer.asks_teams_only());
+        look_at_enforcer(enforcer, asks_teams, steps);
     }
 }
 
@@ -155,9 +158,9 @@ async fn count_requests(file: &ProfileFile) -> Result<Option<usize>, ClientError
     Ok(Some(count))
 }
 
-fn look_at_enforcer(profile: &EnforcerProfile, steps: &mut NextSteps) {
+fn look_at_enforcer(profile: &EnforcerProfile, asks_teams: bool, steps: &mut NextSteps) {
     let id = visible(&profile.id);
-    if profile.approvers.is_empty() {
+    if profile.approvers.is_empty() && !asks_teams {
         steps.say(format!(
             "This machine asks as {id}. It isn't paired, so nobody can approve anything."
         ));
@@ -165,6 +168,11 @@ fn look_at_enforcer(profile: &EnforcerProfile, steps: &mut NextSteps) {
     }
     let approvers = profile.approvers.iter().map(|record| visible(&record.id));
     let approvers = approvers.collect::<Vec<_>>().join(", ");
+    let approvers = if asks_teams {
+        "the members of a team"
+    } else {
+        &approvers
+    };
     steps.say(format!(
         "This machine asks {approvers} for approval, as {id}."
     ));

@@ -374,6 +374,7 @@ async fn at_the_end_of_a_call_people_of_later_steps_are_asked_and_count() {
         later.asks[0].escalate.push(EscalationStep {
             after_seconds: 600 + u32::try_from(place).unwrap(),
             from: ApproverId::parse(name).into_iter().collect(),
+            team: None,
         });
     }
     is_parked(scene.call(push(SHORT), later.clone(), HOUR).await);

@@ -36,6 +36,7 @@ pub fn terms(approvals: u32, people: &[&str]) -> RuleTerms {
         asks: vec![RuleAsk {
             approvals,
             from: from.collect(),
+            team: None,
             escalate: Vec::new(),
         }],
         rejections: 1,
@@ -95,7 +96,12 @@ impl AskedSet {
     }
 
     pub async fn item(&self, device: &Approver) -> InboxRequest {
-        let id = self.id(device.id().as_str());
+        self.item_on(device, device.id().as_str()).await
+    }
+
+    /// The request to another seat, as this device sees it.
+    pub async fn item_on(&self, device: &Approver, seat: &str) -> InboxRequest {
+        let id = self.id(seat);
         until("the request is in the inbox", PATIENCE, async || {
             !device.find(id).await.unwrap().is_empty()
         })

@@ -103,6 +103,13 @@ async fn proofs_from_the_log_show_that_an_agents_machine_asked() {
     })
     .await;
     assert_eq!(asked(&verified().expect(0).json()), "proven");
+    // Elsewhere, by what this machine trusts.
+    let (anchors, named) = path(&world, "anchors.json");
+    let listed = prepared(&world, "bot", &["anchors"]).output().unwrap();
+    std::fs::write(anchors, listed.stdout).unwrap();
+    let elsewhere = [saved.as_str(), "--json", "--anchors", &named];
+    let elsewhere = verify(&world, "nobody", &elsewhere).expect(0).json();
+    assert_eq!(asked(&elsewhere), "proven");
     let mut receipt: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
     receipt["log"].as_array_mut().unwrap().reverse();
     std::fs::write(&file, receipt.to_string()).unwrap();

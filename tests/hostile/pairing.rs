@@ -8,7 +8,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use countersign::client::approver::{KnownKey, PairingChoice};
 use countersign::client::enforcer::{Enforcer, PairingCompletion};
 use countersign::client::{ClientError, random};
-use countersign::e2e::{EnforcerBundle, PairingLink, ReceivedAnswer, answer_by_code};
+use countersign::e2e::{
+    EnforcerBundle, PairingClaims, PairingLink, ReceivedAnswer, answer_by_code,
+};
 use countersign::protocol::id::{ApproverId, TextId as _};
 use countersign::protocol::pairing::Nonce;
 use serde_json::{Value, json};
@@ -40,7 +42,7 @@ pub fn answer_of(device: &Device, offer: &str, nonce: &str, approver: &str) -> S
         &nonce,
         &approver.unwrap(),
         bundle,
-        None,
+        &PairingClaims::default(),
         &mut random,
     )
     .unwrap();

@@ -2,7 +2,8 @@
 
 use countersign::e2e::{
     DeviceBundle, DeviceId, DeviceInvitation, DeviceKeys, DeviceName, DeviceStatement,
-    EncryptionKey, Error, Introduction, PinnedEnforcer, SignedStatement, StatementChange,
+    EncryptionKey, Error, Introduction, IntroductionClaims, PinnedEnforcer, SignedStatement,
+    StatementChange,
 };
 use countersign::protocol::id::{ApproverId, EnforcerId, TenantId, TextId as _};
 use countersign::protocol::timestamp::Timestamp;
@@ -105,7 +106,14 @@ impl Owner {
         let at = Timestamp::parse(at).unwrap();
         let (tenant, approver) = (&self.tenant, &self.approver);
         let about = (&enforcer, Some("build machine"));
-        let introduction = Introduction::new(tenant, approver, about, None, at, by.keys.id());
+        let introduction = Introduction::new(
+            tenant,
+            approver,
+            about,
+            &IntroductionClaims::default(),
+            at,
+            by.keys.id(),
+        );
         introduction.unwrap().sign(&by.keys).unwrap().to_text()
     }
 

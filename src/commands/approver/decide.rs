@@ -174,7 +174,7 @@ pub async fn approve(args: ApproveArgs) -> anyhow::Result<ExitAction> {
                     Some(grant.unwrap_or(GrantMatch::Same))
                 }
             },
-            answers: None,
+            ..ArtifactHints::default()
         },
     };
     decide(&args.common, choice, &args.answers).await

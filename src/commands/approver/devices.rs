@@ -178,6 +178,7 @@ async fn finish(
     let (name, id) = (request.bundle().name().as_str(), request.bundle().id());
     screen.remark(&format!("added {} ({id})", visible(name)));
     share(approver, screen).await;
+    publish(approver, screen).await?;
     if options.json {
         print_json(&json!({ "deviceId": id.to_string(), "name": name }))?;
     }
@@ -279,10 +280,22 @@ async fn revoke(options: &ClientOptions, id: &str, yes: bool) -> anyhow::Result<
     }
     approver.revoke_known(device, &devices).await?;
     screen.remark(&format!("revoked {name} ({device})"));
+    publish(&approver, &mut screen).await?;
     if options.json {
         print_json(&json!({ "deviceId": device.to_string(), "inForce": false }))?;
     }
     Ok(ExitAction::DONE)
+}
+
+/// Tells the approver's teams about the devices, and the person about those that don't know yet.
+async fn publish(approver: &Approver, screen: &mut TerminalScreen) -> anyhow::Result<()> {
+    for (team, error) in approver.publish_devices().await? {
+        screen.say(&format!(
+            "the team {} still has your former devices: {error}; tell an owner",
+            visible(&team)
+        ));
+    }
+    Ok(())
 }
 
 async fn confirmed(approver: &Approver, device: DeviceId, name: &str) -> anyhow::Result<bool> {

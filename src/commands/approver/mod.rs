@@ -1,6 +1,7 @@
 //! The approver's commands: joining, reading what enforcers ask, deciding, devices, and verifying a
 //! decision offline.
 
+mod anchors;
 mod artifact;
 mod decide;
 mod devices;
@@ -17,6 +18,8 @@ mod prompt;
 mod questions;
 mod receipt;
 mod rule_text;
+mod team;
+mod team_text;
 mod verify;
 mod view;
 
@@ -75,6 +78,9 @@ pub enum ApproverCommand {
     /// List your devices; add or revoke one.
     #[command(after_help = devices::EXAMPLES, args_conflicts_with_subcommands = true)]
     Devices(devices::DevicesArgs),
+    /// Create a team, join one, and change its members.
+    #[command(after_help = team::EXAMPLES)]
+    Team(team::TeamArgs),
     /// List where you are notified of requests; add, test or remove a webhook.
     #[command(after_help = notifications::EXAMPLES, args_conflicts_with_subcommands = true)]
     Notifications(notifications::NotificationsArgs),
@@ -83,12 +89,15 @@ pub enum ApproverCommand {
     /// Every command that uses the keys then asks for the passphrase.
     #[command(after_help = passphrase::EXAMPLES, mut_arg("json", |option| option.hide(true)))]
     Passphrase(passphrase::PassphraseArgs),
-    /// Verify a saved decision, offline.
+    /// Verify a saved decision or receipt, offline.
     ///
     /// Exit status: 0 if it was signed by a device that this profile trusts or that --device names,
     /// 77 if not, 65 if the file is malformed.
     #[command(after_help = verify::EXAMPLES)]
     Verify(verify::VerifyArgs),
+    /// Print the devices, teams and log keys that this profile trusts, to verify receipts elsewhere.
+    #[command(after_help = anchors::EXAMPLES, mut_arg("json", |option| option.hide(true)))]
+    Anchors(anchors::AnchorsArgs),
 }
 
 pub async fn run(command: ApproverCommand) -> anyhow::Result<ExitAction> {
@@ -102,8 +111,10 @@ pub async fn run(command: ApproverCommand) -> anyhow::Result<ExitAction> {
         ApproverCommand::Pause(args) => orders::pause(args).await,
         ApproverCommand::Resume(args) => orders::resume(args).await,
         ApproverCommand::Devices(args) => devices::run(args).await,
+        ApproverCommand::Team(args) => team::run(args).await,
         ApproverCommand::Notifications(args) => notifications::run(args).await,
         ApproverCommand::Passphrase(args) => passphrase::run(&args),
         ApproverCommand::Verify(args) => verify::run(&args),
+        ApproverCommand::Anchors(args) => anchors::run(&args),
     }
 }

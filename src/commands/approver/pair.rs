@@ -19,9 +19,13 @@ use crate::commands::terminal::{Colour, TerminalScreen, confirm_digits};
 pub async fn pair(
     options: &ClientOptions,
     answer: &str,
-    choice: PairingChoice,
+    mut choice: PairingChoice,
+    team: Option<&str>,
 ) -> anyhow::Result<ExitAction> {
     let mut approver = open(options)?;
+    if let Some(team) = team {
+        choice.team = Some(approver.team(team).await?.head());
+    }
     let mut screen = TerminalScreen::new(options.json);
     let text = argument_or_input(answer)?;
     // An enforcer must not pin a device whose decisions the gateway would refuse.

@@ -4,12 +4,11 @@ use clap::Args;
 use countersign::client::approver::requested_actions;
 use countersign::client::{ClientError, visible};
 use countersign::e2e::{
-    ArtifactHints, DeviceId, DeviceTrust, OutcomeEffect, PartReport, PlainArtifact, ProofGap,
-    Receipt, ReceiptAnchors, ReceiptCheck, ReceiptFact, ReceiptPart, ReceiptReport, VoteChoice,
-    VoteState,
+    ArtifactHints, OutcomeEffect, PartReport, PlainArtifact, ProofGap, Receipt, ReceiptAnchors,
+    ReceiptCheck, ReceiptFact, ReceiptPart, ReceiptReport, VoteChoice, VoteState,
 };
 use countersign::protocol::decision::Verdict;
-use countersign::protocol::id::{ApproverId, TextId as _};
+use countersign::protocol::id::ApproverId;
 use serde_json::{Value, json};
 
 use super::artifact::members_of;
@@ -77,27 +76,6 @@ pub fn is_receipt(text: &[u8]) -> bool {
     value.is_ok_and(|value| value["v"] == 2)
 }
 
-pub fn anchors_of(trusts: Vec<DeviceTrust>) -> ReceiptAnchors {
-    let anchors = ReceiptAnchors::default();
-    trusts.into_iter().fold(anchors, ReceiptAnchors::with_trust)
-}
-
-/// From texts like `alice=ID`. The approver must be named: one person's two devices could otherwise
-/// count as two people.
-pub fn named_anchors(texts: &[String]) -> anyhow::Result<ReceiptAnchors> {
-    let mut anchors = ReceiptAnchors::default();
-    for text in texts {
-        let named = text.rsplit_once('=').and_then(|(approver, id)| {
-            Some((ApproverId::parse(approver)?, DeviceId::parse(id).ok()?))
-        });
-        let (approver, id) = named.ok_or(ClientError::Choice(
-            "for a receipt, name each device with its approver: --device alice=ID",
-        ))?;
-        anchors = anchors.with_device(approver, id);
-    }
-    Ok(anchors)
-}
-
 pub fn verify_receipt(
     text: &[u8],
     anchors: &ReceiptAnchors,
@@ -131,11 +109,19 @@ fn unproven(receipt: &Receipt, report: &ReceiptReport) -> Option<String> {
     // those.
     let is_complete = is_denied || report.is_proven(ReceiptFact::Complete);
     let is_proven = is_complete && NEEDED.iter().all(|fact| report.is_proven(*fact));
-    if is_proven && report.is_consistent() {
+    let is_proven = is_proven && report.is_consistent();
+    let has_left =
+        |check: &ReceiptCheck| check.fact == ReceiptFact::Current && check.result.is_err();
+    let has_left = report.checks.iter().any(has_left);
+    if is_proven && (!has_left || report.is_proven(ReceiptFact::Asked)) {
         return None;
     }
     let decided = [ReceiptFact::Decision, ReceiptFact::Device];
     let has_decisions = decided.iter().all(|fact| report.is_proven(*fact));
+    if is_proven {
+        let problem = "a device has left its seat since, and only a proof from the log tells its decisions from those of a thief (countersign receipt prove)";
+        return Some(problem.to_owned());
+    }
     let is_bare = receipt.artifact.is_none() && has_decisions && report.is_consistent();
     Some(if is_bare {
         "the request is not in the file, so only its decisions are proven: neither what was decided about, nor the rule, nor the outcome".to_owned()
@@ -165,6 +151,7 @@ fn report_json(receipt: &Receipt, report: &ReceiptReport, problem: Option<&str>)
             let hints = shown.hints.as_ref();
             json!({
                 "approverId": part.approver,
+                "seat": part.seat,
                 "requestId": part.request_id,
                 "deviceId": part.device.id().to_string(),
                 "decision": shown.verdict.map(|it| it.verdict.as_str()),
@@ -227,7 +214,10 @@ fn report_text(receipt: &Receipt, report: &ReceiptReport) -> String {
 }
 
 fn part_line(part: &ReceiptPart, shown: &PartReport, report: &ReceiptReport) -> String {
-    let who = visible(part.approver.as_str());
+    let mut who = visible(part.approver.as_str());
+    if let Some(seat) = part.seat.as_ref().filter(|_| !part.is_own()) {
+        who = format!("{who} (for {})", visible(seat.as_str()));
+    }
     let verb = match shown.verdict.map(|it| it.verdict) {
         Some(Verdict::Approve) => "approved",
         Some(Verdict::Reject) => "rejected",
@@ -240,7 +230,7 @@ fn part_line(part: &ReceiptPart, shown: &PartReport, report: &ReceiptReport) -> 
         .map(|reason| format!(": “{}”", visible(&reason)));
     let approves = shown.verdict.map(|it| it.verdict) == Some(Verdict::Approve);
     let is_satisfied = matches!(report.votes, Some(VoteState::Satisfied(_)));
-    let is_other = approves && is_satisfied && !report.approvers.contains(&part.approver);
+    let is_other = approves && is_satisfied && !report.approvers.contains(part.voter());
     let note = if is_other { " (does not count)" } else { "" };
     format!("{who} {verb}{choice}{}{note}", reason.unwrap_or_default())
 }
@@ -277,12 +267,25 @@ fn sentence(receipt: &Receipt, check: &ReceiptCheck) -> String {
         ReceiptFact::Artifact => {
             "The request is in the file, and nobody has changed it.".to_owned()
         }
+        ReceiptFact::Teams => {
+            "The states in the file are those of the teams in the rule.".to_owned()
+        }
         ReceiptFact::Decision => {
             format!("The device of {who} signed the decision about exactly this request.")
         }
         ReceiptFact::Device => {
             let device = part.map_or_else(String::new, |part| part.device.id().to_string());
-            format!("The device {device} belongs to {who}.")
+            let is_own = part.is_none_or(ReceiptPart::is_own);
+            match part.and_then(|part| part.seat.as_ref()) {
+                Some(seat) if !is_own => {
+                    let seat = visible(seat.as_str());
+                    format!("The device {device} belongs to {who}, who stood in for {seat}.")
+                }
+                Some(_) | None => format!("The device {device} belongs to {who}."),
+            }
+        }
+        ReceiptFact::Current => {
+            format!("In the newest state that is known here, {who} still has this device.")
         }
         ReceiptFact::Hints => format!("Comment and choice of {who} are those that were signed."),
         ReceiptFact::Enforcer => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use countersign::client::visible;
-use countersign::e2e::{ArtifactRule, CommentDuty, EscalationStep, RuleAsk, RuleTerms};
+use countersign::e2e::{ArtifactRule, CommentDuty, EscalationStep, RuleAsk, RuleTerms, TeamHead};
 use countersign::protocol::id::ApproverId;
 
 pub fn rule_sentence(rule: &ArtifactRule) -> String {
@@ -42,16 +42,20 @@ fn ask_text(ask: &RuleAsk) -> String {
     };
     let later = ask.escalate.iter().map(step_text);
     let later: String = later.collect();
-    format!(
-        "{} {noun}, from {}{later}",
-        ask.approvals,
-        people(&ask.from)
-    )
+    let from = source(ask.team, &ask.from);
+    format!("{} {noun}, from {from}{later}", ask.approvals)
 }
 
 fn step_text(step: &EscalationStep) -> String {
-    let (from, after) = (people(&step.from), step.after_seconds);
+    let (from, after) = (source(step.team, &step.from), step.after_seconds);
     format!(", after {after} seconds also from {from}")
+}
+
+fn source(team: Option<TeamHead>, ids: &BTreeSet<ApproverId>) -> String {
+    match team {
+        Some(head) => format!("the team {}", head.team),
+        None => people(ids),
+    }
 }
 
 fn people(ids: &BTreeSet<ApproverId>) -> String {

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 use countersign::client::log::known_keys;
-use countersign::client::profile::{Profile, ProfileError, ProfileFile};
 use countersign::client::{ClientError, DecisionRecord, MAX_RECORD_BYTES, VerifiedRecord, visible};
-use countersign::e2e::{DeviceId, DeviceTrust, Error};
+use countersign::e2e::{DeviceId, Error, ReceiptAnchors};
 use serde_json::json;
 
+use super::anchors::{add_devices, add_file, add_teams, profile_anchors, profile_trusts};
 use super::artifact::members_of;
-use super::receipt::{ReceiptDemands, anchors_of, is_receipt, named_anchors, verify_receipt};
+use super::receipt::{ReceiptDemands, is_receipt, verify_receipt};
 use super::view::render_artifact;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::exit_action::{DENIED, ExitAction};
@@ -25,6 +25,8 @@ Examples:
   countersign verify decision.json --device BZ1OM9Qh8n1nAHjvVg9kmg
   countersign verify receipt.json                    the decisions of several people, from --approvals
   countersign verify receipt.json --device alice=BZ1OM9Qh8n1nAHjvVg9kmg --device bob=Yx0fT7mR2oZ4aQmJc1uE5g
+  countersign verify receipt.json --team pZ0Wm3nBqVx1cT8sKjY5Ag
+  countersign verify receipt.json --anchors anchors.json
   countersign verify receipt.json --approvals 2 --from alice,bob,carol --enforcer ci";
 
 #[derive(Args)]
@@ -37,18 +39,43 @@ pub struct VerifyArgs {
     /// as APPROVER=ID, once for each.
     #[arg(long = "device", value_name = "ID", allow_hyphen_values = true)]
     devices: Vec<String>,
+    /// Trust the team with this id, as in `team show`, instead of the devices that the profile knows:
+    /// its states are in the receipt. Once for each.
+    #[arg(long = "team", value_name = "ID", allow_hyphen_values = true)]
+    teams: Vec<String>,
+    /// Trust what a file of `countersign anchors` names, instead of what the profile knows.
+    #[arg(long, value_name = "FILE")]
+    anchors: Option<PathBuf>,
     #[command(flatten)]
     demands: ReceiptDemands,
+}
+
+impl VerifyArgs {
+    /// The devices and teams to trust: those that are named, or else those of the profile.
+    fn anchors(&self) -> anyhow::Result<ReceiptAnchors> {
+        let file = self.options.file()?;
+        if self.devices.is_empty() && self.teams.is_empty() && self.anchors.is_none() {
+            return profile_anchors(&file);
+        }
+        let anchors = add_devices(ReceiptAnchors::default(), &self.devices)?;
+        let anchors = add_teams(anchors, &self.teams, &file)?;
+        match &self.anchors {
+            Some(path) => add_file(anchors, path, &file),
+            None => Ok(anchors),
+        }
+    }
+
+    /// Whether an option was given that is about receipts.
+    fn expects_receipt(&self) -> bool {
+        !self.demands.is_empty() || !self.teams.is_empty() || self.anchors.is_some()
+    }
 }
 
 pub fn run(args: &VerifyArgs) -> anyhow::Result<ExitAction> {
     let text = read(&args.file)?;
     let mut screen = TerminalScreen::new(args.options.json);
     if is_receipt(&text) {
-        let anchors = match args.devices.as_slice() {
-            [] => anchors_of(trusts(&args.options.file()?)?),
-            devices => named_anchors(devices)?,
-        };
+        let anchors = args.anchors()?;
         let keys = known_keys(&args.options.file()?)?.into_iter();
         let anchors = keys.fold(anchors, |anchors, (tenant, key)| {
             anchors.with_log_key(tenant, key)
@@ -56,8 +83,8 @@ pub fn run(args: &VerifyArgs) -> anyhow::Result<ExitAction> {
         let json = args.options.json;
         return verify_receipt(&text, &anchors, &args.demands, json, &mut screen);
     }
-    if !args.demands.is_empty() {
-        let problem = "--approvals and --enforcer are for receipts; this is one person's decision";
+    if args.expects_receipt() {
+        let problem = "--approvals, --enforcer, --team and --anchors are for receipts; this is one person's decision";
         return Err(ClientError::Choice(problem).into());
     }
     let record = DecisionRecord::parse(&text)?;
@@ -121,7 +148,7 @@ fn by_profile(
     options: &ClientOptions,
 ) -> anyhow::Result<Result<(), String>> {
     let mut judged = Err(Error::UnknownDevice(record.device.id()));
-    for trust in trusts(&options.file()?)? {
+    for trust in profile_trusts(&options.file()?)? {
         match record.is_trusted_by(&trust) {
             // One role knows of the revocation, and another may not.
             Err(error @ Error::RevokedDevice(_)) => return Ok(Err(error.to_string())),
@@ -130,27 +157,6 @@ fn by_profile(
         }
     }
     Ok(judged.map_err(|error| error.to_string()))
-}
-
-/// Everything that the profile's roles know: a record may leave a revocation out.
-fn trusts(file: &ProfileFile) -> anyhow::Result<Vec<DeviceTrust>> {
-    let profile = match file.load() {
-        Ok(profile) => profile,
-        Err(ProfileError::Missing(_)) => Profile::default(),
-        Err(error) => return Err(error.into()),
-    };
-    let mut trusts = Vec::new();
-    if profile.enforcer.is_some() {
-        let enforcer = file.load_enforcer()?;
-        let tenant = enforcer.gateway.tenant()?;
-        for record in &enforcer.approvers {
-            trusts.push(record.trust(tenant.clone())?);
-        }
-    }
-    if let Some(approver) = &profile.approver {
-        trusts.push(approver.trust()?);
-    }
-    Ok(trusts)
 }
 
 fn print(record: &DecisionRecord, verified: &VerifiedRecord, json: bool) -> anyhow::Result<()> {

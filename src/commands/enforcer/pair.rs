@@ -33,6 +33,9 @@ pub struct PairArgs {
     /// else; may be repeated. `none`: nobody does.
     #[arg(long = "operator", value_name = "ID", requires = "answer")]
     operators: Vec<String>,
+    /// The name or id of a team of which you are an owner: its members decide, instead of you alone.
+    #[arg(long, value_name = "TEAM", requires = "answer")]
+    pub team: Option<String>,
     #[command(flatten)]
     offer: OfferArgs,
 }
@@ -55,6 +58,7 @@ impl PairArgs {
                 KnownKey::Keep
             },
             operators: (!self.operators.is_empty()).then_some(list),
+            team: None,
         })
     }
 }
@@ -166,12 +170,20 @@ async fn settle(
         }
     };
     let name = visible(device.bundle().name().as_str());
-    enforcer.pin(&device, pairing)?;
+    let team = if device.team().is_some() {
+        Some(enforcer.pin_team(&device, pairing).await?)
+    } else {
+        enforcer.pin(&device, pairing)?;
+        None
+    };
     let paired = screen.paint(Colour::Green, "paired");
     screen.say(&format!(
         "{paired} with {shown} on {name} ({})",
         device.bundle().id()
     ));
+    if let Some(team) = team {
+        screen.say(&format!("the members of {} decide", visible(&team)));
+    }
     if let Some(operators) = device.operators() {
         let names = operators.ids().iter().map(|id| visible(id.as_str()));
         let names = names.collect::<Vec<_>>().join(", ");
@@ -208,12 +220,30 @@ pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedEntry>> {
             ),
         })
     });
-    pairings.collect()
+    let mut listed: Vec<_> = pairings.collect::<anyhow::Result<_>>()?;
+    listed.extend(enforcer.teams()?.iter().map(|record| {
+        let name = record.chain().map(|chain| chain.content().name.clone());
+        let shown = match &name {
+            Ok(name) => visible(name),
+            Err(error) => format!("{error}"),
+        };
+        ListedEntry {
+            json: json!({ "role": "enforcer", "teamId": record.team_id, "name": name.ok() }),
+            line: format!(
+                "team:{}  {shown}: its members decide",
+                visible(&record.team_id)
+            ),
+        }
+    }));
+    Ok(listed)
 }
 
 /// False if there was no such pairing.
 pub async fn unpair(file: &ProfileFile, approver: &str) -> anyhow::Result<bool> {
     let mut enforcer = Enforcer::open(file, &Clock::system())?;
-    let ended = enforcer.unpair(approver).await;
+    let ended = match approver.strip_prefix("team:") {
+        Some(team) => enforcer.unpair_team(team).await,
+        None => enforcer.unpair(approver).await,
+    };
     ended.context("the pairing was removed on this machine, but the gateway could not be told")
 }

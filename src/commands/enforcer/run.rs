@@ -141,6 +141,7 @@ async fn approved(
     enforcer.keep_receipts(receipt_folder(&file).map_err(anyhow::Error::msg)?);
     let can_pair = screen.is_terminal() && !json;
     if enforcer.approvers().is_empty()
+        && !enforcer.asks_teams_only()
         && can_pair
         && let Err(ending) = pair_until(until, &mut enforcer, screen).await?
     {

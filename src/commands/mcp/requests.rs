@@ -201,7 +201,9 @@ impl OpenRequests {
             let guard = task.requests.guard.clone();
             let answer = match demands(&mut wanted, rule, &file, guard.as_ref()).await {
                 Ok(rules) => {
-                    if let Some(enforcer) = enforcer.filter(|_| rules.is_empty()) {
+                    if let Some(enforcer) =
+                        enforcer.filter(|it| rules.is_empty() && !it.asks_teams_only())
+                    {
                         task.ask(enforcer, wanted, notice).await
                     } else {
                         let call = AskCall {
