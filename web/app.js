@@ -45,6 +45,8 @@ const ROUTES = {
 	agent: { tab: "agents", load: () => import("./views/agent.js") },
 	history: { tab: "history", load: () => import("./views/history.js") },
 	devices: { tab: "devices", load: () => import("./views/devices.js") },
+	team: { tab: "settings", load: () => import("./views/team.js") },
+	teams: { tab: "settings", load: () => import("./views/teams.js") },
 	settings: { tab: "settings", load: () => import("./views/settings.js") },
 };
 

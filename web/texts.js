@@ -9,6 +9,7 @@ import { notificationTexts } from "./texts/notifications.js";
 import { problemTexts } from "./texts/problems.js";
 import { requestTexts } from "./texts/requests.js";
 import { signInTexts } from "./texts/signin.js";
+import { teamTexts } from "./texts/teams.js";
 
 export const texts = {
 	notifications: notificationTexts,
@@ -166,6 +167,10 @@ export const texts = {
 		operators: "Who works with this agent? (optional)",
 		operatorsHint:
 			"Approver IDs, with commas between them. Where a request wants somebody else’s approval, these people can’t approve it.",
+		team: "Team (optional)",
+		teamHint:
+			"Then its members are asked, as the team’s owners decide. Alone, only you are.",
+		onlyMe: "Only me",
 		nobody: "Nobody works with it. It runs by itself.",
 	},
 	camera: {
@@ -250,6 +255,7 @@ export const texts = {
 	...inboxTexts,
 	...requestTexts,
 	signIn: signInTexts,
+	teams: teamTexts,
 	problems: problemTexts,
 	agents: agentTexts,
 

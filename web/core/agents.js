@@ -20,12 +20,14 @@ export function textOrNull(value) {
 export async function listAgents(session, readPresence) {
 	const trust = await session.trust();
 	const agents = [...session.enforcers.values()].map(
-		async ({ enforcerId, label, pairedAt, introducedBy }) => ({
+		async ({ enforcerId, label, pairedAt, introducedBy, owner }) => ({
 			enforcerId,
 			label,
 			pairedAt,
 			introducedBy:
-				introducedBy === null ? null : describeIntroducer(trust, introducedBy),
+				introducedBy === null
+					? null
+					: describeIntroducer(trust, introducedBy, owner),
 			presence: readPresence ? await presenceOf(session, enforcerId) : null,
 		}),
 	);
@@ -39,12 +41,13 @@ export async function listAgents(session, readPresence) {
 /**
  * @param {import('./statements.js').DeviceTrust} trust
  * @param {string} deviceId
+ * @param {string} [owner] of a team
  */
-function describeIntroducer(trust, deviceId) {
+function describeIntroducer(trust, deviceId, owner) {
 	const device = trust.inForce.find((bundle) => bundle.deviceId === deviceId);
 	return {
 		deviceId,
-		name: device?.name ?? null,
+		name: device?.name ?? owner ?? null,
 		isRevoked: trust.revoked.has(deviceId),
 	};
 }

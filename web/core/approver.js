@@ -15,7 +15,7 @@ import { readDevices, revokeDevice } from "./devices.js";
 import { loaded } from "./gateway.js";
 import { InboxModel } from "./inbox.js";
 import { LiveValue } from "./live.js";
-import { Problem } from "./problem.js";
+import { asProblem, Problem } from "./problem.js";
 import { Session as Shared } from "./session.js";
 import { Store } from "./store.js";
 
@@ -221,8 +221,8 @@ export class Approver {
 		);
 		return {
 			...offer,
-			accept: async (replaces, operators) =>
-				this.paired((await accept(replaces, operators)).enforcerId),
+			accept: async (replaces, operators, team) =>
+				this.paired((await accept(replaces, operators, team)).enforcerId),
 		};
 	}
 
@@ -311,6 +311,26 @@ export class Approver {
 		return act(await loaded(import("./orders.js")), this.session);
 	}
 
+	/**
+	 * The teams of this person, and joining one.
+	 * @template T
+	 * @param {(teams: typeof import('./teams.js'), session: Shared) => Promise<T>} act
+	 * @returns {Promise<T>}
+	 */
+	async teams(act) {
+		return act(await loaded(import("./teams.js")), this.session);
+	}
+
+	/**
+	 * The own seats in teams.
+	 * @template T
+	 * @param {(seats: typeof import('./teamseat.js'), session: Shared) => Promise<T>} act
+	 * @returns {Promise<T>}
+	 */
+	async seats(act) {
+		return act(await loaded(import("./teamseat.js")), this.session);
+	}
+
 	/** @returns {Promise<Device[]>} */
 	async devices() {
 		const { listed } = await readDevices(this.session);
@@ -365,9 +385,25 @@ export class Approver {
 	async addDevice(device) {
 		const { parseEndorsement } = await loaded(import("./endorsement.js"));
 		const { addDevice } = await loaded(import("./enrol.js"));
-		await addDevice(this.session, await parseEndorsement(device.link));
+		const request = await parseEndorsement(device.link);
+		await addDevice(this.session, request);
 		this.session.offer = null;
 		void this.share();
+		await this.changeSeats({ adds: [request.bundle] });
+	}
+
+	/**
+	 * Tells the teams which devices this person has now. The change itself has been made.
+	 * @param {{ adds?: import('./keys.js').DeviceBundle[], drops?: Set<string> }} change
+	 */
+	async changeSeats(change) {
+		try {
+			await this.seats((seats, session) =>
+				seats.changeDevices(session, change),
+			);
+		} catch (error) {
+			throw Problem.of("teamsNotTold", { problem: asProblem(error) });
+		}
 	}
 
 	/**
@@ -376,8 +412,14 @@ export class Approver {
 	 * @returns {Promise<void>}
 	 */
 	async revokeDevice(deviceId) {
+		const isOwn = deviceId === this.identity.deviceId;
+		const leaveSeats = () => this.changeSeats({ drops: new Set([deviceId]) });
+		// Afterwards its signature does not count.
+		if (isOwn) await leaveSeats();
 		await revokeDevice(this.session, deviceId);
-		if (deviceId !== this.identity.deviceId) await readDevices(this.session);
+		if (isOwn) return;
+		await readDevices(this.session);
+		await leaveSeats();
 	}
 
 	/**
@@ -445,7 +487,7 @@ export class Approver {
 	 *   there is such a place
 	 */
 	async logout({ revoke }) {
-		if (revoke) await revokeDevice(this.session, this.identity.deviceId);
+		if (revoke) await this.revokeDevice(this.identity.deviceId);
 		// The gateway may be away; then the subscription is gone, and the gateway learns of it when
 		// it next uses it.
 		await this.silenceHere().catch(() => {});
@@ -524,11 +566,11 @@ export class Approver {
 	 */
 	async share() {
 		try {
-			const { introduceEnforcers, learnEnforcers } = await loaded(
-				import("./introductions.js"),
-			);
+			const { introduceEnforcers, introduceToTeams, learnEnforcers } =
+				await loaded(import("./introductions.js"));
 			if (await learnEnforcers(this.session)) await this.listAgents();
 			await introduceEnforcers(this.session);
+			await introduceToTeams(this.session);
 		} catch (error) {
 			if (!(error instanceof Problem)) throw error;
 		}

@@ -291,6 +291,27 @@ export class Reader {
 		return text;
 	}
 
+	/**
+	 * @param {string} name
+	 * @param {number} least
+	 * @param {number} most
+	 */
+	count(name, least, most) {
+		const expected = `${least}..${most}`;
+		const { value } = this.required(name, expected);
+		const isCount = typeof value === "number" && Number.isInteger(value);
+		if (!isCount || value < least || value > most)
+			throw this.invalid(name, expected);
+		return value;
+	}
+
+	/** @param {string} name */
+	flag(name) {
+		const { value } = this.required(name, "boolean");
+		if (typeof value !== "boolean") throw this.invalid(name, "boolean");
+		return value;
+	}
+
 	/** @param {string} name */
 	hash(name) {
 		const text = this.string(name);

@@ -3,6 +3,7 @@
 import { decideOpened, rejectUnopened } from "./decision.js";
 import { subjectOf } from "./exchange.js";
 import { isRefusedWith, loaded } from "./gateway.js";
+import { judgeRule } from "./item.js";
 import { Problem } from "./problem.js";
 import { checkRule } from "./rule.js";
 import { RANDOM } from "./seal.js";
@@ -23,11 +24,9 @@ async function signChoice(session, item, choice) {
 	const signing = { keys: session.keys, random: RANDOM, now: Date.now() };
 	const enforcer = session.pinned(item.enforcerId);
 	if (content.opened && enforcer !== null) {
-		const { approverId } = session.identity;
-		const { enforcerId } = enforcer;
-		const operators = session.enforcers.get(enforcerId)?.operators;
-		const about = { approverId, enforcerId, operators };
-		checkRule(content.artifact.rule, about, choice);
+		const { rule } = content.artifact;
+		const { problem, teams } = await judgeRule(session, item.enforcerId, rule);
+		checkRule(rule, problem, choice);
 		if (choice.grant !== undefined) {
 			const { checkGrant } = await loaded(import("./grants.js"));
 			checkGrant(choice.grant, content.artifact);
@@ -40,7 +39,8 @@ async function signChoice(session, item, choice) {
 			)
 				throw Problem.of("oddAnswers", {});
 		}
-		return decideOpened(content.artifact, enforcer, choice, signing);
+		const heads = [...teams.values()].map(({ head }) => head);
+		return decideOpened(content.artifact, enforcer, choice, signing, heads);
 	}
 	const problem = content.opened
 		? Problem.of("notPaired", {})

@@ -24,6 +24,7 @@ import { seal } from "./seal.js";
 /** @typedef {import('./types.js').Choice} Choice */
 /** @typedef {import('./types.js').JsonObject} JsonObject */
 /** @typedef {import('./types.js').Scope} Scope */
+/** @typedef {import('./types.js').TeamHead} TeamHead */
 /** @typedef {import('./types.js').Verdict} Verdict */
 
 const WHAT = "decision";
@@ -64,8 +65,15 @@ const VERDICTS = /** @type {const} */ (["approve", "reject"]);
  * @param {PinnedEnforcer} enforcer
  * @param {Choice} choice
  * @param {Signing} signing
+ * @param {TeamHead[]} [teams] those of the rule, as this device knows them
  */
-export async function decideOpened(artifact, enforcer, choice, signing) {
+export async function decideOpened(
+	artifact,
+	enforcer,
+	choice,
+	signing,
+	teams = [],
+) {
 	if (choice.actionId !== undefined) {
 		const action = artifact.actions.find(({ id }) => id === choice.actionId);
 		if (action === undefined) throw Problem.of("actionUnknown", {});
@@ -79,6 +87,7 @@ export async function decideOpened(artifact, enforcer, choice, signing) {
 		choice,
 		expiresAt,
 		signing,
+		teams,
 	);
 }
 
@@ -123,8 +132,15 @@ function expiryOf(artifact, { scope = "once", lastsSeconds, grant }, now) {
  * @param {Choice} choice
  * @param {string} expiresAt
  * @param {Signing} signing
+ * @param {TeamHead[]} [teams]
  */
-async function spellDecision(subject, choice, expiresAt, { keys, random }) {
+async function spellDecision(
+	subject,
+	choice,
+	expiresAt,
+	{ keys, random },
+	teams = [],
+) {
 	const { requestId, artifactHash, repoRef, enforcer } = subject;
 	const { deviceId } = keys.bundle;
 	/** @type {JsonObject} */
@@ -140,7 +156,7 @@ async function spellDecision(subject, choice, expiresAt, { keys, random }) {
 		sigAlg: "Ed25519",
 		signerKeyId: deviceId,
 	};
-	const hints = hintsOf(choice);
+	const hints = hintsOf(choice, teams);
 	if (Object.keys(hints).length > 0) {
 		if (enforcer === null) throw Problem.of("hintsForNobody", {});
 		const sender = {
@@ -178,9 +194,10 @@ async function spellDecision(subject, choice, expiresAt, { keys, random }) {
 
 /**
  * @param {Choice} choice
+ * @param {TeamHead[]} teams
  * @returns {JsonObject}
  */
-function hintsOf({ reason, actionId, grant, answers }) {
+function hintsOf({ reason, actionId, grant, answers }, teams) {
 	if (reason !== undefined && !isWithin(reason, MAX_REASON_CHARS))
 		throw Problem.of("longReason", { limit: MAX_REASON_CHARS });
 	if (actionId !== undefined && !isWithin(actionId, MAX_ACTION_CHARS)) {
@@ -195,6 +212,7 @@ function hintsOf({ reason, actionId, grant, answers }) {
 		...(reason === undefined ? {} : { reason: cleanText(reason) }),
 		...(actionId === undefined ? {} : { actionId }),
 		...(grant === undefined ? {} : { grant }),
+		...(teams.length === 0 ? {} : { teams }),
 	};
 }
 

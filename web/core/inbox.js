@@ -9,6 +9,7 @@ import {
 	inboxPages,
 	isAboutSame,
 	isStillUnopened,
+	judgeContent,
 	readItem,
 	readMessage,
 	strangersOf,
@@ -252,7 +253,7 @@ export class InboxModel {
 		const { requestId } = readMessage(node);
 		const known = this.kept(requestId, node);
 		if (known !== null)
-			return known.strangers.length > 0 ? this.lookForStrangers(known) : known;
+			return wantsIntroduction(known) ? this.lookAgain(known) : known;
 		let item = await readItem(this.session, node);
 		if (wantsIntroduction(item) && (await this.look()))
 			item = await readItem(this.session, node);
@@ -297,18 +298,24 @@ export class InboxModel {
 	}
 
 	/**
-	 * The same item, with the devices that are still not known.
+	 * The same item, with what is known now of its devices and teams.
 	 * @param {Item} item
 	 */
-	async lookForStrangers(item) {
+	async lookAgain(item) {
 		await this.look();
 		const strangers = await strangersOf(this.session, item.content);
-		if (
-			strangers.length === item.strangers.length ||
-			this.items.get(item.requestId) !== item
-		)
-			return item;
-		const now = { ...item, strangers };
+		const judged = await judgeContent(
+			this.session,
+			item.enforcerId,
+			item.content,
+		);
+		const isSameRule =
+			judged.approvalProblem?.message === item.approvalProblem?.message;
+		const isSame = strangers.length === item.strangers.length && isSameRule;
+		if (isSame || this.items.get(item.requestId) !== item) return item;
+		// Views show another content anew.
+		const content = isSameRule ? item.content : { ...item.content };
+		const now = { ...item, strangers, ...judged, content };
 		this.items.set(item.requestId, now);
 		return now;
 	}

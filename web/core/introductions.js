@@ -15,8 +15,9 @@ import {
 	verifies,
 } from "./keys.js";
 import { addOperators, MAX_OPERATORS, readOperators } from "./operators.js";
-import { Problem } from "./problem.js";
+import { asProblem, Problem } from "./problem.js";
 import { readSignature, spellSigned } from "./statements.js";
+import { learnTeams, ownSeat, readTeams, teamPath } from "./teams.js";
 
 /** @typedef {import('./json.js').Node} Node */
 /** @typedef {import('./session.js').Session} Session */
@@ -37,6 +38,7 @@ const MAX_LISTED = 4_096;
  * @property {string} key in base64url
  * @property {string | null} label
  * @property {string[] | null} operators
+ * @property {string | null} teamId whose members it is for, if it is not for the signer's other devices
  * @property {string} at when the enforcer was paired, on whichever device that was
  * @property {string} by
  * @property {string} text what the signature covers
@@ -48,11 +50,13 @@ const MAX_LISTED = 4_096;
  * @param {Subject} subject
  * @param {{ enforcerId: string, key: string, label: string | null, pairedAt: string, operators?: string[] }} enforcer
  * @param {string} by
+ * @param {string} [teamId] of the team that it is for
  */
 export function spellIntroduction(
 	{ tenantId, approverId },
 	{ enforcerId, key, label, pairedAt, operators = [] },
 	by,
+	teamId,
 ) {
 	/** @type {import('./types.js').JsonObject} */
 	const members = {
@@ -68,6 +72,7 @@ export function spellIntroduction(
 	if (label !== null && isLabel(label)) members.label = label;
 	if (operators.length > 0)
 		members.operators = operators.slice(0, MAX_OPERATORS);
+	if (teamId !== undefined) members.teamId = teamId;
 	return canonical(members);
 }
 
@@ -93,6 +98,7 @@ export function parseIntroduction(node) {
 		key: toBase64url(readEncryptionKey(WHAT, reader.string("x25519"))),
 		label,
 		operators: readOperators(reader),
+		teamId: reader.optionalString("teamId"),
 		at: reader.time("at"),
 		by: readDeviceId(reader.string("by")),
 		text: canonicalNode(inner),
@@ -107,14 +113,38 @@ export function parseIntroduction(node) {
  * @param {Introduction} introduction
  * @param {DeviceTrust} trust
  */
-export async function checkIntroduction(
-	{ subject, by, text, signature },
-	trust,
-) {
+export async function checkIntroduction(introduction, trust) {
+	const { subject, by, teamId } = introduction;
 	const { tenantId, approverId } = trust.subject;
-	if (subject.tenantId !== tenantId || subject.approverId !== approverId)
+	const isOwn =
+		subject.tenantId === tenantId && subject.approverId === approverId;
+	if (!isOwn || teamId !== null) throw Problem.of("otherApprover", {});
+	await checkSigned(introduction, trust.device(by));
+}
+
+/**
+ * Refuses an introduction that no device of an owner has signed for the members of a team.
+ * @param {Introduction} introduction
+ * @param {import('./types.js').Team} team
+ */
+export async function checkTeamIntroduction(introduction, team) {
+	const { subject, by, teamId } = introduction;
+	if (subject.tenantId !== team.tenantId || teamId !== team.teamId)
 		throw Problem.of("otherApprover", {});
-	if (!(await verifies(trust.device(by), text, signature)))
+	const owner = team.seats.find(
+		(seat) => seat.isOwner && seat.approverId === subject.approverId,
+	);
+	const signer = owner?.devices.find(({ deviceId }) => deviceId === by);
+	if (signer === undefined) throw Problem.of("unknownDevice", { deviceId: by });
+	await checkSigned(introduction, signer);
+}
+
+/**
+ * @param {Introduction} introduction
+ * @param {import('./keys.js').DeviceBundle} signer
+ */
+async function checkSigned({ text, signature }, signer) {
+	if (!(await verifies(signer, text, signature)))
 		throw Problem.of("statementSignature", {});
 }
 
@@ -177,6 +207,7 @@ export function judgeIntroductions(introductions, { own, known, ended }) {
 				pairedAt,
 				routingToken: null,
 				introducedBy: first.by,
+				...(first.teamId === null ? {} : { owner: first.subject.approverId }),
 				operators,
 			});
 		}
@@ -190,14 +221,12 @@ function introductionsPath({ identity }) {
 }
 
 /**
- * The gateway's list, checked for its form only.
+ * A list of the gateway, checked for its form only.
  * @param {Session} session
+ * @param {string} path
  */
-async function listIntroductions(session) {
-	const node = await session.client.json({
-		path: introductionsPath(session),
-		expect: [200],
-	});
+async function listIntroductions({ client }, path) {
+	const node = await client.json({ path, expect: [200] });
 	const listed = new Reader("answer", node)
 		.array("introductions")
 		.slice(0, MAX_LISTED);
@@ -212,17 +241,47 @@ async function listIntroductions(session) {
 }
 
 /**
+ * An introduction that cannot be read or verified introduces nothing.
+ * @param {unknown} error
+ * @returns {Introduction[]}
+ */
+function none(error) {
+	asProblem(error);
+	return [];
+}
+
+/**
+ * Those for the members of a team.
+ * @param {Session} session
+ * @param {import('./types.js').Team} team
+ */
+async function teamIntroductions(session, team) {
+	const path = teamPath(team.teamId, "introductions");
+	const listed = await listIntroductions(session, path);
+	const checks = listed.map(async (introduction) => {
+		await checkTeamIntroduction(introduction, team);
+		return [introduction];
+	});
+	const checked = checks.map((check) => check.catch(none));
+	return (await Promise.all(checked)).flat();
+}
+
+/**
  * Pins the enforcers that devices which this one trusts have introduced. Whether there were any.
  * @param {Session} session
  */
 export async function learnEnforcers(session) {
 	const { trust } = await readDevices(session);
-	const listed = await listIntroductions(session);
-	const checks = listed.map((introduction) =>
-		checkIntroduction(introduction, trust).then(
-			() => [introduction],
-			() => [],
-		),
+	const listed = await listIntroductions(session, introductionsPath(session));
+	await learnTeams(session).catch(none);
+	const teams = await readTeams(session);
+	const own = listed.map(async (introduction) => {
+		await checkIntroduction(introduction, trust);
+		return [introduction];
+	});
+	const ofTeams = teams.map(({ newest }) => teamIntroductions(session, newest));
+	const checked = await Promise.all(
+		[...own, ...ofTeams].map((check) => check.catch(none)),
 	);
 	const ended = new Map(
 		(await session.store.unpaired()).map(({ enforcerId, at }) => [
@@ -235,10 +294,7 @@ export async function learnEnforcers(session) {
 		known: session.enforcers,
 		ended,
 	};
-	const { taken, refused } = judgeIntroductions(
-		(await Promise.all(checks)).flat(),
-		here,
-	);
+	const { taken, refused } = judgeIntroductions(checked.flat(), here);
 	for (const record of taken) await session.pin(record);
 	session.refused = refused;
 	return taken.length > 0;
@@ -253,7 +309,9 @@ export async function learnEnforcers(session) {
 export async function introduceEnforcers(session) {
 	const own = session.identity.deviceId;
 	const listed = new Set(
-		(await listIntroductions(session)).map(({ text }) => text),
+		(await listIntroductions(session, introductionsPath(session))).map(
+			({ text }) => text,
+		),
 	);
 	for (const record of session.enforcers.values()) {
 		const text = spellIntroduction(session.subject, record, own);
@@ -272,11 +330,34 @@ export async function introduceEnforcers(session) {
 }
 
 /**
+ * Introduces the enforcers that this device has paired with a team to its members.
+ * @param {Session} session
+ */
+export async function introduceToTeams(session) {
+	const paired = [...session.enforcers.values()].filter(({ teamId }) => teamId);
+	const teams = paired.length > 0 ? await readTeams(session) : [];
+	for (const { newest } of teams) {
+		const { teamId } = newest;
+		const records = paired.filter((record) => record.teamId === teamId);
+		if (records.length === 0 || !ownSeat(session, newest)?.isOwner) continue;
+		const path = teamPath(teamId, "introductions");
+		const listed = await listIntroductions(session, path);
+		for (const record of records) {
+			const own = session.identity.deviceId;
+			const text = spellIntroduction(session.subject, record, own, teamId);
+			if (listed.every((introduction) => introduction.text !== text))
+				await publish(session, text, path);
+		}
+	}
+}
+
+/**
  * @param {Session} session
  * @param {string} text
+ * @param {string} [path]
  */
-async function publish(session, text) {
+async function publish(session, text, path = introductionsPath(session)) {
 	const body = spellSigned(text, await sign(session.keys, text), null);
-	const call = { path: introductionsPath(session), body, expect: [200, 201] };
+	const call = { path, body, expect: [200, 201] };
 	await session.client.call({ method: "POST", ...call });
 }

@@ -4,9 +4,9 @@
 
 import { openArtifact } from "./artifact.js";
 import { Reader, readTime } from "./canonical.js";
-import { path } from "./gateway.js";
-import { Problem } from "./problem.js";
-import { ruleProblem } from "./rule.js";
+import { loaded, path } from "./gateway.js";
+import { asProblem, Problem } from "./problem.js";
+import { ruleProblem, teamsOf } from "./rule.js";
 
 /** @typedef {import('./json.js').Node} Node */
 /** @typedef {import('./session.js').Session} Session */
@@ -172,18 +172,50 @@ export async function readItem(session, envelope) {
 			...known,
 			content,
 			strangers: await strangersOf(session, content),
-			approvalProblem: content.opened
-				? ruleProblem(content.artifact.rule, {
-						approverId: session.identity.approverId,
-						enforcerId,
-						operators: record?.operators,
-					})
-				: null,
+			...(await judgeContent(session, enforcerId, content)),
 		};
 	} catch (error) {
 		if (error instanceof Problem)
 			return { ...item, content: { opened: false, problem: error } };
 		throw error;
+	}
+}
+
+/**
+ * Why the rule of what opened does not let this person approve, and what its teams are called.
+ * @param {Session} session
+ * @param {string | null} enforcerId
+ * @param {Content} content
+ * @returns {Promise<Pick<Item, 'approvalProblem' | 'teamNames'>>}
+ */
+export async function judgeContent(session, enforcerId, content) {
+	const rule = content.opened ? content.artifact.rule : null;
+	const { problem, teams } = await judgeRule(session, enforcerId, rule);
+	const names = [...teams].map(([id, { newest }]) => [id, newest.name]);
+	return { approvalProblem: problem, teamNames: Object.fromEntries(names) };
+}
+
+/**
+ * The same about a rule, with the teams of it that this device takes part in.
+ * @param {Session} session
+ * @param {string | null} enforcerId
+ * @param {import('./rule.js').ReadRule} rule
+ * @returns {Promise<{ problem: Problem | null, teams: Map<string, import('./team.js').TeamChain> }>}
+ */
+export async function judgeRule(session, enforcerId, rule) {
+	const about = {
+		approverId: session.identity.approverId,
+		enforcerId: enforcerId ?? "",
+		operators: session.enforcers.get(enforcerId ?? "")?.operators,
+	};
+	const teams = new Map();
+	if (rule === null || rule === "unknown" || teamsOf(rule).length === 0)
+		return { problem: ruleProblem(rule, about), teams };
+	try {
+		const { judgeTeamRule } = await loaded(import("./teamrule.js"));
+		return await judgeTeamRule(session, rule, about);
+	} catch (error) {
+		return { problem: asProblem(error), teams };
 	}
 }
 
@@ -262,8 +294,10 @@ export function isForOthers({ content }) {
  * Whether what other devices have signed since could change what is known of it.
  * @param {Item} item
  */
-export function wantsIntroduction({ content, strangers }) {
+export function wantsIntroduction({ content, strangers, approvalProblem }) {
 	if (strangers.length > 0) return true;
+	if (content.opened)
+		return approvalProblem ? teamsOf(content.artifact.rule).length > 0 : false;
 	const codes = [
 		"notPaired",
 		"endedHere",
@@ -273,5 +307,5 @@ export function wantsIntroduction({ content, strangers }) {
 		// Its enforcer may encrypt it again.
 		"notARecipient",
 	];
-	return !content.opened && codes.includes(content.problem.code);
+	return codes.includes(content.problem.code);
 }

@@ -15,6 +15,7 @@ import {
 	proveAnswer,
 } from "./pairing.js";
 import { Problem } from "./problem.js";
+import { ownSeat, readTeams } from "./teams.js";
 import { revokePairing } from "./unpair.js";
 
 /** @typedef {import('./keys.js').EnforcerBundle} EnforcerBundle */
@@ -52,13 +53,15 @@ async function resolve({ client }, code) {
  * @param {Session} session
  * @param {string} nonce
  * @param {string} publicKey
+ * @param {string} [teamId]
  */
-async function complete({ client, identity }, nonce, publicKey) {
+async function complete({ client, identity }, nonce, publicKey, teamId) {
 	try {
 		const body = JSON.stringify({
 			nonce,
 			approverId: identity.approverId,
 			publicKey,
+			teamId,
 		});
 		const call = {
 			path: "/v1/pairing/complete",
@@ -91,6 +94,15 @@ function standingOf({ enforcers }, { enforcerId, encryptionKey }) {
 }
 
 /**
+ * The teams with which this device may pair an enforcer.
+ * @param {Session} session
+ */
+async function ownedTeams(session) {
+	const teams = (await readTeams(session)).map(({ newest }) => newest);
+	return teams.filter((team) => ownSeat(session, team)?.isOwner);
+}
+
+/**
  * Reads a link, and whom it authenticates. Nothing is paired before `accept`.
  * @param {Session} session
  * @param {string} text
@@ -104,11 +116,18 @@ export async function readPairingLink(session, text) {
 		enforcerId: bundle.enforcerId,
 		label: bundle.label,
 		standing: standingOf(session, bundle),
+		teams: await ownedTeams(session),
 		accept: async (
 			/** @type {boolean} */ replaces,
 			/** @type {string[] | null} */ operators = null,
+			/** @type {import('./types.js').Team | null} */ team = null,
 		) => {
 			requireReplacement(session, bundle, replaces);
+			const head = team && {
+				teamId: team.teamId,
+				seq: team.seq,
+				digest: team.digest,
+			};
 			const begun = beginAnswer(
 				bundle,
 				nonce,
@@ -116,13 +135,15 @@ export async function readPairingLink(session, text) {
 				session.keys.bundle,
 				randomBytes(16),
 				operators,
+				head,
 			);
 			const routingToken = await complete(
 				session,
 				nonce,
 				await proveAnswer(begun, link.secret),
+				team?.teamId,
 			);
-			return pin(session, bundle, routingToken, operators);
+			return pin(session, bundle, routingToken, operators, team?.teamId);
 		},
 	};
 }
@@ -178,6 +199,7 @@ export async function pairByCode(session, text, operators = null) {
  * @param {EnforcerBundle} bundle
  * @param {string} routingToken
  * @param {string[] | null} operators
+ * @param {string} [teamId]
  * @returns {Promise<EnforcerRecord>}
  */
 async function pin(
@@ -185,6 +207,7 @@ async function pin(
 	{ enforcerId, encryptionKey, label },
 	routingToken,
 	operators,
+	teamId,
 ) {
 	const known = session.enforcers.get(enforcerId)?.operators;
 	const key = toBase64url(encryptionKey);
@@ -196,6 +219,7 @@ async function pin(
 		routingToken,
 		introducedBy: null,
 		operators: addOperators(known, operators ?? []),
+		...(teamId === undefined ? {} : { teamId }),
 	};
 	try {
 		await session.pin(record);

@@ -103,6 +103,7 @@ export async function checkFingerprint(offer, fingerprint) {
  * @param {Bytes} random 16 bytes, fresh for each attempt
  * @param {string[] | null} operators null: the person did not say; enforcers of an older version
  *   refuse the member
+ * @param {import('./types.js').TeamHead | null} [team] that is paired instead of this person alone
  */
 export function beginAnswer(
 	offer,
@@ -111,10 +112,12 @@ export function beginAnswer(
 	bundle,
 	random,
 	operators,
+	team = null,
 ) {
 	/** @type {JsonObject} */
 	const members = { ...deviceMembers(bundle), random: toBase64url(random) };
 	if (operators !== null) members.operators = operators;
+	if (team !== null) members.team = { ...team };
 	const answer = spell(members);
 	const transcript = canonical({
 		nonce,

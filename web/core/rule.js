@@ -9,9 +9,19 @@ import { Problem } from "./problem.js";
 /** @typedef {import('./json.js').Node} Node */
 /** @typedef {import('./types.js').ApprovalAsk} ApprovalAsk */
 /** @typedef {import('./types.js').ApprovalRule} ApprovalRule */
+/** @typedef {import('./types.js').AskedPeople} AskedPeople */
 /** @typedef {import('./types.js').Choice} Choice */
 /** @typedef {import('./types.js').Verdict} Verdict */
 /** @typedef {ApprovalRule | 'unknown' | null} ReadRule */
+
+/**
+ * The person of this device, and what it knows of the enforcer and of the teams that a rule names.
+ * @typedef {object} RuleSubject
+ * @property {string} approverId
+ * @property {string} enforcerId
+ * @property {string[]} [operators]
+ * @property {boolean} [isSeated] the person decides on the seat of the request, as its team says
+ */
 
 export const RULE = "countersign.rule";
 const WHAT = "rule";
@@ -20,7 +30,14 @@ const MAX_ASKS = 16;
 const MAX_STEPS = 8;
 const MAX_AFTER_SECONDS = 24 * 60 * 60;
 const SET_BYTES = 16;
-const COMMENTS = /** @type {const} */ (["none", "reject", "approve", "always"]);
+const TEAM_BYTES = 16;
+const MAX_SEQ = 2047;
+export const COMMENTS = /** @type {const} */ ([
+	"none",
+	"reject",
+	"approve",
+	"always",
+]);
 /** White space, separators, and characters that nobody sees. */
 const BLANK = /^[\s\p{Z}\p{C}]*$/u;
 
@@ -40,11 +57,8 @@ export function readRule(extensions) {
 		throw reader.invalid("asks", `1..${MAX_ASKS}`);
 	/** @type {ApprovalAsk[]} */
 	const asks = [];
-	for (const [at, node] of nodes.entries()) {
-		const ask = readAsk(node, `/asks/${at}`);
-		if (ask === null) return "unknown";
-		asks.push(ask);
-	}
+	for (const [at, node] of nodes.entries())
+		asks.push(readAsk(node, `/asks/${at}`));
 	const set = reader.string("set");
 	fromBase64urlOf(WHAT, set, SET_BYTES);
 	const rule = {
@@ -52,7 +66,7 @@ export function readRule(extensions) {
 		set,
 		seat: reader.optional("seat") === undefined ? null : reader.id("seat"),
 		asks,
-		rejections: readCount(reader, "rejections", MAX_PEOPLE),
+		rejections: reader.count("rejections", 1, MAX_PEOPLE),
 		comment: reader.oneOf("comment", COMMENTS),
 		notBy:
 			reader.optional("notBy") === undefined ? [] : readPeople(reader, "notBy"),
@@ -63,16 +77,19 @@ export function readRule(extensions) {
 		throw reader.invalid("asks", `<= ${MAX_PEOPLE}`);
 	// One exchange has one decision. Where several are needed, each person has an exchange.
 	const needsSeat = needsOthers(rule) || rule.rejections > 1;
-	if (rule.seat === null ? needsSeat : !people.has(rule.seat))
-		throw reader.invalid("seat", "one of the people");
+	const hasTeam = teamsOf(rule).length > 0;
+	const isSound =
+		rule.seat === null
+			? !needsSeat && !hasTeam
+			: hasTeam || people.has(rule.seat);
+	if (!isSound) throw reader.invalid("seat", "one of the people");
 	return rule;
 }
 
 /**
- * Null: people of a team, which a later version of this page knows.
  * @param {Node} node
  * @param {string} pointer
- * @returns {ApprovalAsk | null}
+ * @returns {ApprovalAsk}
  */
 function readAsk(node, pointer) {
 	const reader = new Reader(WHAT, node, pointer);
@@ -82,14 +99,12 @@ function readAsk(node, pointer) {
 	);
 	if (hasSteps && (steps.length < 1 || steps.length > MAX_STEPS))
 		throw reader.invalid("escalate", `1..${MAX_STEPS}`);
-	if ([reader, ...steps].some(({ members }) => members.has("team")))
-		return null;
 	const ask = {
-		approvals: readCount(reader, "approvals", MAX_PEOPLE),
-		from: readPeople(reader, "from"),
+		approvals: reader.count("approvals", 1, MAX_PEOPLE),
+		...readAsked(reader),
 		escalate: steps.map((step) => ({
-			after: readCount(step, "after", MAX_AFTER_SECONDS),
-			from: readPeople(step, "from"),
+			after: step.count("after", 1, MAX_AFTER_SECONDS),
+			...readAsked(step),
 		})),
 	};
 	for (const each of [reader, ...steps]) each.finish();
@@ -97,23 +112,39 @@ function readAsk(node, pointer) {
 	if (times.some((after, at) => at > 0 && after <= times[at - 1]))
 		throw reader.invalid("escalate", "in the order of time");
 	const reachable = new Set(peopleOf(ask)).size;
-	if (ask.approvals > reachable)
+	const isOfTeam = groupsOf(ask).some(({ team }) => team !== null);
+	if (ask.approvals > reachable && !isOfTeam)
 		throw reader.invalid("approvals", `<= ${reachable}`);
 	return ask;
 }
 
 /**
+ * People by their ids, or those of a team.
  * @param {Reader} reader
- * @param {string} name
- * @param {number} most
+ * @returns {AskedPeople}
  */
-function readCount(reader, name, most) {
-	const expected = `1..${most}`;
-	const { value } = reader.required(name, expected);
-	const isCount = typeof value === "number" && Number.isInteger(value);
-	if (!isCount || value < 1 || value > most)
-		throw reader.invalid(name, expected);
-	return value;
+function readAsked(reader) {
+	const named = reader.optionalObject("team");
+	if (named === undefined)
+		return { from: readPeople(reader, "from"), team: null };
+	return { from: [], team: readTeamHead(named, `${reader.pointer}/team`) };
+}
+
+/**
+ * A state of a team, as an enforcer or a device knows it.
+ * @param {Node} node
+ * @param {string} pointer
+ */
+function readTeamHead(node, pointer) {
+	const reader = new Reader(WHAT, node, pointer);
+	const head = {
+		teamId: reader.string("teamId"),
+		seq: reader.count("seq", 0, MAX_SEQ),
+		digest: reader.hash("digest"),
+	};
+	fromBase64urlOf(WHAT, head.teamId, TEAM_BYTES);
+	reader.finish();
+	return head;
 }
 
 /**
@@ -133,42 +164,62 @@ function readPeople(reader, name) {
 	return people;
 }
 
+/**
+ * Those who are asked at once, and those of each step.
+ * @param {ApprovalAsk} ask
+ * @returns {AskedPeople[]}
+ */
+export function groupsOf(ask) {
+	return [ask, ...ask.escalate];
+}
+
 /** @param {ApprovalAsk} ask */
-function peopleOf({ from, escalate }) {
-	return [...from, ...escalate.flatMap((step) => step.from)];
+function peopleOf(ask) {
+	return groupsOf(ask).flatMap(({ from }) => from);
+}
+
+/**
+ * The states of teams that a rule names.
+ * @param {ReadRule} rule
+ */
+export function teamsOf(rule) {
+	if (rule === null || rule === "unknown") return [];
+	return rule.asks.flatMap(groupsOf).flatMap(({ team }) => team ?? []);
 }
 
 /**
  * Why an approval by this person would not count, as far as the rule says. Null: it would. Where the
  * rule excludes anybody, the operators that this device knows are excluded too.
  * @param {ReadRule} rule
- * @param {{ approverId: string, enforcerId: string, operators?: string[] }} about
+ * @param {RuleSubject} about
  * @returns {Problem | null}
  */
-export function ruleProblem(rule, { approverId, enforcerId, operators = [] }) {
+export function ruleProblem(rule, about) {
 	if (rule === null) return null;
 	if (rule === "unknown") return Problem.of("version", { what: WHAT });
+	const { approverId, operators = [], isSeated = false } = about;
 	const { seat, asks, notBy } = rule;
-	if (rule.enforcerId !== enforcerId) return Problem.of("ruleOfOther", {});
-	if (seat !== null && seat !== approverId)
+	if (rule.enforcerId !== about.enforcerId)
+		return Problem.of("ruleOfOther", {});
+	if (!isSeated && seat !== null && seat !== approverId)
 		return Problem.of("otherSeat", { seat });
-	if (!asks.some((ask) => peopleOf(ask).includes(approverId)))
-		return Problem.of("notInRule", {});
+	const isAsked = asks.some((ask) => peopleOf(ask).includes(approverId));
+	if (!isSeated && !isAsked) return Problem.of("notInRule", {});
 	const excluded = notBy.length > 0 ? [...notBy, ...operators] : [];
-	return excluded.includes(approverId)
-		? Problem.of("excludedByRule", {})
-		: null;
+	const isExcluded = [approverId, seat ?? approverId].some((id) =>
+		excluded.includes(id),
+	);
+	return isExcluded ? Problem.of("excludedByRule", {}) : null;
 }
 
 /**
  * Refuses an approval that would not count. A rejection always counts, also without a comment.
  * @param {ReadRule} rule
- * @param {{ approverId: string, enforcerId: string, operators?: string[] }} about
+ * @param {Problem | null} problem why an approval by this person does not count
  * @param {Choice} choice
  */
-export function checkRule(rule, about, { verdict, scope = "once", reason }) {
+export function checkRule(rule, problem, { verdict, scope = "once", reason }) {
 	if (verdict === "reject") return;
-	const problem = ruleProblem(rule, about);
 	if (problem !== null) throw Problem.of("notApprovable", { problem });
 	if (wantsComment(rule, verdict) && isBlank(reason ?? ""))
 		throw Problem.of("commentMissing", {});

@@ -42,6 +42,8 @@ const VERSION = 1;
  * @property {string | null} routingToken null if it was introduced by another device
  * @property {string | null} introducedBy a deviceId
  * @property {string[]} [operators] who works with the agent, as far as this device knows
+ * @property {string} [owner] whose device that is, if an owner introduced it to a team
+ * @property {string} [teamId] it was paired with this team, by this device
  */
 
 /**
@@ -79,6 +81,15 @@ const VERSION = 1;
  * @property {string[]} devices bundles in force
  * @property {string[]} revoked ids
  * @property {Record<string, string>} [addedBy] by which device each was added, by their ids
+ */
+
+/**
+ * A team that this device, or one that it trusts, has joined.
+ * @typedef {object} TeamRecord
+ * @property {string} teamId
+ * @property {string} state the newest signed state, as it came
+ * @property {string[]} digests of all states
+ * @property {string | null} fork a signed state that contradicts them: then nothing of the team counts
  */
 
 /**
@@ -292,6 +303,46 @@ export class Store {
 				Object.keys(record.addedBy ?? {}).length;
 			const isNew = size(now) > size(before);
 			if (isNew) await resultOf(store.put(now, "trust"));
+		});
+	}
+
+	/** @returns {Promise<TeamRecord[]>} */
+	async teams() {
+		return Object.values(
+			(await this.on("profile", "readonly", (store) => store.get("teams"))) ??
+				{},
+		);
+	}
+
+	/**
+	 * @param {string} teamId
+	 * @returns {Promise<TeamRecord | null>}
+	 */
+	async team(teamId) {
+		return (
+			(await this.teams()).find((record) => record.teamId === teamId) ?? null
+		);
+	}
+
+	/**
+	 * What is known of a team only grows: another tab may have read more.
+	 * @param {TeamRecord} record
+	 * @param {boolean} [isNew] the person has joined it anew
+	 */
+	async keepTeam(record, isNew = false) {
+		await this.on("profile", "readwrite", async (store) => {
+			/** @type {Record<string, TeamRecord>} */
+			const teams = (await resultOf(store.get("teams"))) ?? {};
+			const before = teams[record.teamId];
+			const isMore =
+				before === undefined ||
+				(before.fork === null &&
+					(record.fork !== null ||
+						record.digests.length > before.digests.length));
+			if (isNew || isMore)
+				await resultOf(
+					store.put({ ...teams, [record.teamId]: record }, "teams"),
+				);
 		});
 	}
 

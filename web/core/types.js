@@ -19,6 +19,31 @@
  */
 
 /**
+ * Somebody who has agreed to stand in, with the own devices.
+ * @typedef {Pick<TeamStandIn, 'approverId' | 'devices'>} Candidate
+ */
+
+/**
+ * An invitation to stand in. `consent` waits for the yes, and gives null if `signal` ended it before.
+ * @typedef {{ link: string, consent: (signal: AbortSignal) => Promise<Candidate | null> }} StandInOffer
+ */
+
+/**
+ * A team that this device takes part in.
+ * @typedef {object} ListedTeam
+ * @property {Team} team its newest state that is known here
+ * @property {boolean} isForked two states contradict each other, so nothing of it counts
+ * @property {boolean} isOnSeat this device is on the seat of its person
+ * @property {import('./keys.js').DeviceBundle[]} missing devices of this person that are not on the seat
+ * @property {import('./keys.js').DeviceBundle[]} revoked devices that are still on it
+ */
+
+/**
+ * An invitation to a team, verified. Nothing is signed before `accept`.
+ * @typedef {{ team: Team, accept: () => Promise<void> }} TeamInvitation
+ */
+
+/**
  * One of the actions that an enforcer offers in an artifact. Its caption is the enforcer's word;
  * what is signed is the verdict.
  * @typedef {object} RequestedAction
@@ -28,12 +53,52 @@
  */
 
 /**
+ * A state of a team, as somebody knows it.
+ * @typedef {{ teamId: string, seq: number, digest: string }} TeamHead
+ */
+
+/**
+ * People by their ids; or those of a team, and then `from` is empty.
+ * @typedef {{ from: string[], team: TeamHead | null }} AskedPeople
+ */
+
+/**
  * An ask of a rule: so many different people of these approve. Those of `escalate` are asked too,
  * after so many seconds.
- * @typedef {object} ApprovalAsk
- * @property {number} approvals
- * @property {string[]} from
- * @property {{ after: number, from: string[] }[]} escalate
+ * @typedef {AskedPeople & { approvals: number, escalate: (AskedPeople & { after: number })[] }} ApprovalAsk
+ */
+
+/**
+ * A person's place in a team. It counts once, whoever decides on it.
+ * @typedef {object} TeamSeat
+ * @property {string} approverId
+ * @property {boolean} isOwner
+ * @property {import('./keys.js').DeviceBundle[]} devices
+ * @property {TeamStandIn | null} standIn
+ */
+
+/**
+ * Somebody who decides on a seat for a time.
+ * @typedef {{ approverId: string, devices: import('./keys.js').DeviceBundle[], from: string, until: string }} TeamStandIn
+ */
+
+/**
+ * One state of a team: all of it, with signatures that say nothing before the chain was followed.
+ * @typedef {object} Team
+ * @property {string} tenantId
+ * @property {string} teamId
+ * @property {number} seq
+ * @property {string | null} prev the digest of the state before
+ * @property {string} at
+ * @property {string} name
+ * @property {number} changes as many owners sign a change
+ * @property {{ approvals: number, rejections: number, comment: ApprovalRule['comment'], separate: boolean }} minimum of a rule
+ * @property {boolean} standIns whether members name stand-ins
+ * @property {TeamSeat[]} seats
+ * @property {string} digest
+ * @property {string} text what the signatures cover
+ * @property {{ by: string, signature: Bytes }[]} signatures
+ * @property {string} raw the signed state, as it came
  */
 
 /**
@@ -135,6 +200,7 @@
  * @property {Content} content
  * @property {StrangeDevice[]} strangers
  * @property {Problem | null} approvalProblem why the rule of what opened does not let this person approve
+ * @property {Record<string, string>} [teamNames] of the teams in its rule that this device takes part in
  * @property {ItemDecision | null} decision
  * @property {string | null} withdrawalReason as the gateway says
  * @property {ItemState} [gatewaySays] the gateway contradicts the decision, which this device has
@@ -233,9 +299,10 @@
  * @property {string} enforcerId
  * @property {string | null} label as its machine says, under the link's fingerprint
  * @property {OfferStanding} standing
- * @property {(replaces: boolean, operators: string[] | null) => Promise<Agent>} accept pairs with it;
- *   `replaces`: a person has agreed to replace another key; `operators`: who works with it, null if
- *   the person did not say
+ * @property {Team[]} teams that can be paired instead of this person alone
+ * @property {(replaces: boolean, operators: string[] | null, team: Team | null) => Promise<Agent>} accept
+ *   pairs with it; `replaces`: a person has agreed to replace another key; `operators`: who works
+ *   with it, null if the person did not say
  */
 
 /**
@@ -260,11 +327,11 @@
  */
 
 /**
- * The device of this approver that vouches for an enforcer's key. After a theft, look for those
- * that are not known.
+ * The device of this approver, or of an owner of a team, that vouches for an enforcer's key. After a
+ * theft, look for those that are not known.
  * @typedef {object} Introducer
  * @property {string} deviceId
- * @property {string | null} name null if it is not in force any more
+ * @property {string | null} name of the device or the owner; null if it is not in force any more
  * @property {boolean} isRevoked
  */
 
@@ -365,7 +432,7 @@
 /**
  * The kind of a malformed thing.
  * @typedef {'artifact' | 'ciphertext' | 'deviceBundle' | 'deviceId' | 'enforcerBundle' | 'signature' | 'statement'
- *   | 'endorsement' | 'decision' | 'introduction' | 'answer' | 'key' | 'random' | 'record' | 'outcome' | 'rule'} Thing
+ *   | 'endorsement' | 'decision' | 'introduction' | 'answer' | 'key' | 'random' | 'record' | 'outcome' | 'rule' | 'team'} Thing
  */
 
 /**
@@ -461,6 +528,14 @@
  * @property {{ problem: Problem }} notApprovable this cannot be approved: …
  * @property {{}} notRejectable it has no hash that could be rejected
  * @property {{}} ruleOfOther its rule was made for another enforcer
+ * @property {{}} teamLink this is no link of an invitation to a team
+ * @property {{ reason: string }} teamState a state of a team does not follow from what is known of it: …
+ * @property {{ team: string }} teamFork two states of the team … contradict each other, so nothing of it counts
+ * @property {{ team: string }} teamWithheld the gateway withholds changes of the team …
+ * @property {{}} teamUnknown this device does not take part in the team that is asked
+ * @property {{ team: string }} notOnSeat this device is not on the seat of its person in the team …
+ * @property {{ problem: Problem }} teamsNotTold the devices have changed, but a team does not know: …
+ * @property {{ team: string }} belowMinimum its rule demands less than the team … does
  * @property {{}} excludedByRule its rule does not count an approval by this person
  * @property {{ seat: string }} otherSeat it asks … to decide, and nobody else
  * @property {{}} notInRule its rule asks other people

@@ -42,7 +42,9 @@ async function tokenOf({ client, identity }, enforcerId) {
 		const found = items.find(
 			(line) =>
 				line?.enforcerId === enforcerId &&
-				line.approverId === identity.approverId,
+				line.approverId === identity.approverId &&
+				// That of a team has none.
+				textOrNull(line.routingToken) !== null,
 		);
 		if (found !== undefined) return textOrNull(found.routingToken);
 		if (typeof nextCursor !== "string" || nextCursor === cursor) return null;

@@ -7,10 +7,18 @@ import { randomBytes, sha256, toBase64url, utf8 } from "../core/bytes.js";
 import { canonical } from "../core/canonical.js";
 import { pairByCode, readPairingLink } from "../core/pair.js";
 import { RANDOM } from "../core/seal.js";
+import {
+	chainOf,
+	contentOf,
+	seatOf,
+	signed,
+	teamGateway,
+	teamStore,
+} from "./teams.mjs";
 
 globalThis.WebSocket ??= { OPEN: 1 };
 
-const { scene } = await import("./hostile.mjs");
+const { newDevice, scene } = await import("./hostile.mjs");
 
 const refused = (code) => (error) => error.code === code;
 
@@ -44,14 +52,16 @@ async function offered(known) {
 					],
 				],
 	);
+	Object.assign(session.store, teamStore());
 	session.pin = async (record) =>
 		session.enforcers.set(record.enforcerId, record);
 	const sent = [];
 	session.client.members = async ({ path, body }) => {
 		calls.push(path.split("/")[3]);
 		if (body !== undefined) {
-			const { publicKey } = JSON.parse(body);
-			sent.push(JSON.parse(Buffer.from(publicKey, "base64url")));
+			const { publicKey, teamId } = JSON.parse(body);
+			const answer = JSON.parse(Buffer.from(publicKey, "base64url"));
+			sent.push(teamId === undefined ? answer : { answer, teamId });
 		}
 		const resolved = {
 			nonce: toBase64url(randomBytes(32)),
@@ -128,4 +138,43 @@ test("operators are told to the enforcer only if the person named them, and are 
 	assert.deepEqual(named, [undefined, ["dave"], [], ["erin"]]);
 	assert.ok(!("operators" in sent[0]));
 	assert.deepEqual(session.enforcers.get("prod").operators, ["dave", "erin"]);
+});
+
+test("an owner pairs the enforcer with a team, and nobody else can", async () => {
+	const { session, link, sent } = await offered(null);
+	const pins = async (isOwner) => {
+		const seats = [
+			seatOf("alice", [session.keys], { owner: isOwner }),
+			seatOf("olga", [olga], { owner: true }),
+		];
+		const state = await signed(contentOf(seats), olga);
+		const { newest, digests, head } = await chainOf(state);
+		const { teamId, raw } = newest;
+		gateway.serves.teamId = teamId;
+		gateway.serves.states = [state];
+		await session.store.keepTeam({ teamId, state: raw, digests, fork: null });
+		return head;
+	};
+	const olga = await newDevice("olga");
+	const gateway = teamGateway();
+	const { json } = session.client;
+	session.client.json = (it) =>
+		gateway.isAboutTeams(it.path) ? gateway.json(it) : json(it);
+	await pins(false);
+	assert.deepEqual((await readPairingLink(session, link())).teams, []);
+	session.store.records.clear();
+	const head = await pins(true);
+	const offer = await readPairingLink(session, link());
+	assert.deepEqual(
+		offer.teams.map(({ name }) => name),
+		["payments"],
+	);
+	await offer.accept(false, ["dave"], offer.teams[0]);
+	const [{ answer, teamId }] = sent;
+	assert.equal(teamId, head.teamId);
+	assert.deepEqual(answer.team, head);
+	assert.deepEqual(answer.operators, ["dave"]);
+	assert.equal(session.enforcers.get("prod").teamId, head.teamId);
+	await (await readPairingLink(session, link())).accept(false, null);
+	assert.equal(sent[1].team, undefined);
 });

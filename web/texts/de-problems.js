@@ -23,6 +23,7 @@ const THINGS = /** @type {Record<string, string>} */ ({
 	record: "Der Eintrag",
 	outcome: "Die Bestätigung",
 	rule: "Die Regel",
+	team: "Das Team",
 });
 
 const SUBJECTS = /** @type {Record<string, string>} */ ({
@@ -180,6 +181,22 @@ export const problemTexts = {
 		`Um die Entscheidung wird ${shown(v.seat)} gebeten, nicht du. Du kannst sie ablehnen.`,
 	notInRule: () =>
 		"Nach ihrer Regel werden andere gefragt, nicht du. Du kannst sie ablehnen.",
+	teamLink: () =>
+		"Das ist keine Einladung in ein Team. Kopiere den ganzen Link.",
+	teamState: (v) =>
+		`Das Gateway zeigt ein Team, das so nicht signiert wurde (${shown(v.reason)}). Vielleicht greift jemand ein: Sag es denen, denen das Team gehört.`,
+	teamFork: (v) =>
+		`Vom Team ${shown(v.team)} gibt es zwei Fassungen, die sich widersprechen. Deshalb zählt es nicht. Vielleicht greift jemand ein: Sag es denen, denen das Team gehört.`,
+	teamWithheld: (v) =>
+		`Das Gateway hält Änderungen des Teams ${shown(v.team)} zurück. Versuche es erneut, und melde es dem Betreiber des Gateways, wenn es so bleibt.`,
+	teamUnknown: () =>
+		"Dieses Gerät ist nicht in dem Team, das gefragt wird. Tritt dem Team bei, oder entscheide auf einem anderen Gerät.",
+	notOnSeat: (v) =>
+		`Das Team ${shown(v.team)} kennt dieses Gerät nicht. Öffne „Teams“ auf einem anderen deiner Geräte, um es hinzuzufügen.`,
+	teamsNotTold: (v) =>
+		`Ein Team hat nicht von deinen Geräten erfahren. Öffne „Teams“ und versuche es erneut. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	belowMinimum: (v) =>
+		`Ihre Regel verlangt weniger als das Team ${shown(v.team)}. Sag es denen, denen das Team gehört.`,
 	operators: () =>
 		"Gib die IDs von höchstens 16 Genehmigenden an, mit Kommas dazwischen.",
 	commentMissing: () =>

@@ -131,6 +131,7 @@ export const requestTexts = {
 			names.length < 2
 				? names.join()
 				: `${names.slice(0, -1).join(", ")} und ${names[names.length - 1]}`,
+		otherTeam: "einem anderen Team",
 		oneOf: (n, people) => `eine von ${n} Genehmigungen, von ${people}`,
 		approvals: (n, people) =>
 			n === 1

@@ -7,6 +7,7 @@ import { notificationTexts } from "./de-notifications.js";
 import { problemTexts } from "./de-problems.js";
 import { requestTexts } from "./de-requests.js";
 import { signInTexts } from "./de-signin.js";
+import { teamTexts } from "./de-teams.js";
 
 const { count } = counting("de");
 
@@ -167,6 +168,10 @@ export const texts = {
 		operators: "Wer arbeitet mit diesem Agenten? (freiwillig)",
 		operatorsHint:
 			"IDs von Genehmigenden, mit Kommas dazwischen. Wo eine Anfrage die Genehmigung von jemand anderem verlangt, können diese Personen sie nicht genehmigen.",
+		team: "Team (optional)",
+		teamHint:
+			"Dann werden die Mitglieder gefragt, wie es im Team festgelegt ist. Sonst nur du.",
+		onlyMe: "Nur ich",
 		nobody: "Niemand arbeitet mit ihm. Er läuft von selbst.",
 	},
 	camera: {
@@ -247,6 +252,7 @@ export const texts = {
 	...inboxTexts,
 	...requestTexts,
 	signIn: signInTexts,
+	teams: teamTexts,
 	problems: problemTexts,
 	agents: agentTexts,
 

@@ -24,6 +24,7 @@ const THINGS = /** @type {Record<string, [string, "o" | "a"]>} */ ({
 	record: ["El registro", "o"],
 	outcome: ["La confirmación", "a"],
 	rule: ["La regla", "a"],
+	team: ["El equipo", "o"],
 });
 
 const SUBJECTS = /** @type {Record<string, string>} */ ({
@@ -184,6 +185,21 @@ export const problemTexts = {
 		`La decisión se le pide a ${shown(v.seat)}, no a ti. Puedes rechazarla.`,
 	notInRule: () =>
 		"Según su regla, se pregunta a otras personas, no a ti. Puedes rechazarla.",
+	teamLink: () => "No es una invitación a un equipo. Copia el enlace completo.",
+	teamState: (v) =>
+		`El gateway muestra un equipo que no se firmó así (${shown(v.reason)}). Puede que alguien esté interfiriendo: avisa a sus propietarios.`,
+	teamFork: (v) =>
+		`Hay dos versiones del equipo ${shown(v.team)} que se contradicen, así que no cuenta. Puede que alguien esté interfiriendo: avisa a sus propietarios.`,
+	teamWithheld: (v) =>
+		`El gateway retiene cambios del equipo ${shown(v.team)}. Inténtalo de nuevo y avisa al operador del gateway si sigue así.`,
+	teamUnknown: () =>
+		"Este dispositivo no está en el equipo al que se pregunta. Únete al equipo o decide en otro dispositivo.",
+	notOnSeat: (v) =>
+		`El equipo ${shown(v.team)} no conoce este dispositivo. Abre «Equipos» en otro de tus dispositivos para añadirlo.`,
+	teamsNotTold: (v) =>
+		`Un equipo no se ha enterado de tus dispositivos. Abre «Equipos» e inténtalo de nuevo. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	belowMinimum: (v) =>
+		`Su regla pide menos que el equipo ${shown(v.team)}. Avisa a sus propietarios.`,
 	operators: () =>
 		"Indica los ID de 16 aprobadores como máximo, separados por comas.",
 	commentMissing: () => "Escribe antes un comentario. La regla lo exige.",

@@ -130,6 +130,7 @@ export const requestTexts = {
 			names.length < 2
 				? names.join()
 				: `${names.slice(0, -1).join(", ")} y ${names[names.length - 1]}`,
+		otherTeam: "otro equipo",
 		oneOf: (n, people) => `una de ${n} aprobaciones, de ${people}`,
 		approvals: (n, people) =>
 			n === 1

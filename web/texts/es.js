@@ -7,6 +7,7 @@ import { notificationTexts } from "./es-notifications.js";
 import { problemTexts } from "./es-problems.js";
 import { requestTexts } from "./es-requests.js";
 import { signInTexts } from "./es-signin.js";
+import { teamTexts } from "./es-teams.js";
 
 const { count } = counting("es");
 
@@ -163,6 +164,10 @@ export const texts = {
 		operators: "¿Quién trabaja con este agente? (opcional)",
 		operatorsHint:
 			"ID de aprobadores, separados por comas. Cuando una solicitud exige la aprobación de otra persona, estas personas no pueden aprobarla.",
+		team: "Equipo (opcional)",
+		teamHint:
+			"Entonces se pregunta a sus miembros, según decidan sus propietarios. Si no, solo a ti.",
+		onlyMe: "Solo yo",
 		nobody: "Nadie trabaja con él. Funciona solo.",
 	},
 	camera: {
@@ -245,6 +250,7 @@ export const texts = {
 	...inboxTexts,
 	...requestTexts,
 	signIn: signInTexts,
+	teams: teamTexts,
 	problems: problemTexts,
 	agents: agentTexts,
 

@@ -21,6 +21,7 @@ const THINGS = /** @type {Record<string, string>} */ ({
 	record: "The record",
 	outcome: "The confirmation",
 	rule: "The rule",
+	team: "The team",
 });
 
 /** A gateway that refuses a decision has it, and can deliver it. */
@@ -169,6 +170,21 @@ export const problemTexts = {
 	otherSeat: (v) =>
 		`It asks ${shown(v.seat)} for a decision, not you. You can reject it.`,
 	notInRule: () => "Its rule asks other people, not you. You can reject it.",
+	teamLink: () => "That isn’t an invitation to a team. Copy the whole link.",
+	teamState: (v) =>
+		`The gateway shows a team that its owners didn’t sign like this (${shown(v.reason)}). Someone may be interfering: tell its owners.`,
+	teamFork: (v) =>
+		`There are two versions of the team ${shown(v.team)} that contradict each other, so it doesn’t count. Someone may be interfering: tell its owners.`,
+	teamWithheld: (v) =>
+		`The gateway withholds changes of the team ${shown(v.team)}. Try again, and tell your gateway’s operator if this stays.`,
+	teamUnknown: () =>
+		"This device isn’t in the team that is asked. Join the team, or decide on another device.",
+	notOnSeat: (v) =>
+		`The team ${shown(v.team)} doesn’t know this device. Open Teams on another of your devices to add it.`,
+	teamsNotTold: (v) =>
+		`A team couldn’t be told about your devices. Open Teams and try again. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	belowMinimum: (v) =>
+		`Its rule asks for less than the team ${shown(v.team)} does. Tell its owners.`,
 	operators: () =>
 		"Give the ids of at most 16 approvers, with commas between them.",
 	commentMissing: () => "Write a comment first. The rule requires one.",

@@ -137,6 +137,7 @@ export const requestTexts = {
 			names.length < 2
 				? names.join()
 				: `${names.slice(0, -1).join(", ")} and ${names[names.length - 1]}`,
+		otherTeam: "another team",
 		oneOf: (/** @type {number} */ n, /** @type {string} */ people) =>
 			`one of ${n} approvals, from ${people}`,
 		approvals: (/** @type {number} */ n, /** @type {string} */ people) =>

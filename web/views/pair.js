@@ -6,7 +6,7 @@ import { cameraReader } from "../ui/camera.js";
 import { el, fill } from "../ui/dom.js";
 import { icon } from "../ui/icons.js";
 import { linkArgs } from "../ui/links.js";
-import { markedName } from "../ui/marked.js";
+import { markedName, visibleText } from "../ui/marked.js";
 import {
 	busy,
 	button,
@@ -206,15 +206,13 @@ function replacement(standing, go) {
 function fromLink(offer, done) {
 	const place = el("div", null);
 	const operators = operatorsField();
+	const team = teamField(offer.teams);
+	const accept = () =>
+		offer.accept(box.checked, operators.read(), team?.read() ?? null);
 	const go = button(texts.pair.action, {
 		kind: "primary",
 		on: () =>
-			busy(
-				go,
-				place,
-				async () => done(await offer.accept(box.checked, operators.read())),
-				texts.pair.pairing,
-			),
+			busy(go, place, async () => done(await accept()), texts.pair.pairing),
 	});
 	const { box, element } = replacement(offer.standing, go);
 	return page(
@@ -226,6 +224,7 @@ function fromLink(offer, done) {
 			whoOffers(offer),
 			el("p", null, texts.pair.openedText),
 			element,
+			team?.element,
 			operators.element,
 			place,
 			el(
@@ -236,6 +235,26 @@ function fromLink(offer, done) {
 			),
 		),
 	);
+}
+
+/**
+ * An owner may pair the agent with a team.
+ * @param {import('../core/types.js').Team[]} teams
+ */
+function teamField(teams) {
+	if (teams.length === 0) return null;
+	const select = el(
+		"select",
+		{ class: "input" },
+		el("option", { value: "" }, texts.pair.onlyMe),
+		teams.map(({ teamId, name }) =>
+			el("option", { value: teamId }, visibleText(name)),
+		),
+	);
+	return {
+		element: field(texts.pair.team, select, texts.pair.teamHint),
+		read: () => teams.find(({ teamId }) => teamId === select.value) ?? null,
+	};
 }
 
 /** Asks who works with the agent; without an answer nothing is said about it. */

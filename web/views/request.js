@@ -276,10 +276,21 @@ async function findPast(approver, requestId) {
 		/** @type {import('../core/types.js').HistoryEntry[]} */
 		const entries = await approver.history(before, PAGE).catch(() => []);
 		const found = entries.find((one) => one.requestId === requestId);
-		if (found) return pastItem(found);
+		if (found)
+			return { ...pastItem(found), teamNames: await namesOf(approver) };
 		if (entries.length < PAGE) return null;
 		before = entries[entries.length - 1].decidedAt;
 	}
+}
+
+/**
+ * For the rules of past requests.
+ * @param {import('../core/approver.js').Approver} approver
+ */
+function namesOf(approver) {
+	return approver
+		.teams((core, session) => core.teamNames(session))
+		.catch(() => ({}));
 }
 
 /**

@@ -73,7 +73,7 @@ export function requestHead(item, artifact, options = {}) {
 		),
 		artifact && reasonView(artifact),
 		artifact && cuesView(artifact),
-		artifact && ruleView(artifact),
+		artifact && ruleView(artifact, item.teamNames),
 	);
 }
 

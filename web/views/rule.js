@@ -1,7 +1,7 @@
 // The rule of a request in one sentence, and the comment that it may require.
 
 import { Problem } from "../core/problem.js";
-import { isBlank } from "../core/rule.js";
+import { groupsOf, isBlank } from "../core/rule.js";
 import { pageLocale } from "../texts/language.js";
 import { texts } from "../texts.js";
 import { el } from "../ui/dom.js";
@@ -11,6 +11,7 @@ import { field } from "../ui/parts.js";
 
 /** @typedef {import('../core/types.js').ApprovalAsk} ApprovalAsk */
 /** @typedef {import('../core/types.js').ApprovalRule} ApprovalRule */
+/** @typedef {import('../core/types.js').AskedPeople} AskedPeople */
 /** @typedef {import('../core/types.js').Artifact} Artifact */
 
 const UNITS = /** @type {const} */ ([
@@ -35,19 +36,22 @@ function duration(seconds) {
 
 /**
  * @param {ApprovalAsk} ask
- * @param {string | null} seat
- * @param {(names: string[]) => string} people
+ * @param {(asked: AskedPeople) => boolean} isAsked
+ * @param {(asked: AskedPeople) => string} people
  */
-function askClauses({ approvals, from, escalate }, seat, people) {
+function askClauses(ask, isAsked, people) {
 	const { rule } = texts;
-	const isAsked = [from, ...escalate.map((step) => step.from)].some(
-		(names) => seat !== null && names.includes(seat),
-	);
-	const said = isAsked && approvals > 1 ? rule.oneOf : rule.approvals;
+	const { approvals, escalate } = ask;
+	const isOne = approvals > 1 && groupsOf(ask).some(isAsked);
+	const said = isOne ? rule.oneOf : rule.approvals;
 	return [
-		said(approvals, people(from)),
+		said(approvals, people(ask)),
 		...escalate.map((step) =>
-			rule.later(duration(step.after), people(step.from), step.from.length),
+			rule.later(
+				duration(step.after),
+				people(step),
+				step.team ? 1 : step.from.length,
+			),
 		),
 	];
 }
@@ -55,16 +59,29 @@ function askClauses({ approvals, from, escalate }, seat, people) {
 /**
  * @param {ApprovalRule} rule
  * @param {(name: string) => string} [spell]
+ * @param {Record<string, string>} [teams] names of those that this device takes part in, by their ids
  */
 export function ruleSentence(
 	{ asks, seat, notBy, rejections, comment },
 	spell = (name) => name,
+	teams = {},
 ) {
 	const { rule } = texts;
+	const nameOf = (/** @type {AskedPeople} */ { team }) =>
+		team !== null && Object.hasOwn(teams, team.teamId)
+			? teams[team.teamId]
+			: null;
 	const people = (/** @type {string[]} */ names) =>
 		rule.people(names.map(spell));
+	const asked = (/** @type {AskedPeople} */ group) => {
+		const name = nameOf(group);
+		if (name !== null) return spell(name);
+		return group.team ? rule.otherTeam : people(group.from);
+	};
+	const isAsked = (/** @type {AskedPeople} */ group) =>
+		nameOf(group) !== null || (seat !== null && group.from.includes(seat));
 	const sentence = [
-		...asks.flatMap((ask) => askClauses(ask, seat, people)),
+		...asks.flatMap((ask) => askClauses(ask, isAsked, asked)),
 		...(notBy.length > 0 ? [rule.notBy(people(notBy))] : []),
 		...(rejections > 1 ? [rule.rejections(rejections)] : []),
 		...(comment === "none" ? [] : [rule.comment[comment]]),
@@ -75,11 +92,13 @@ export function ruleSentence(
 /**
  * The sentence, with each name set apart: a name may have words of its own.
  * @param {Artifact} artifact
+ * @param {Record<string, string>} [teams]
  */
-export function ruleView({ rule }) {
+export function ruleView({ rule }, teams) {
 	if (rule === null || rule === "unknown") return null;
-	// No id has this character.
-	const parts = ruleSentence(rule, (name) => `\0${name}\0`).split("\0");
+	// No id and no name of a team has this character.
+	const spell = (/** @type {string} */ name) => `\0${name}\0`;
+	const parts = ruleSentence(rule, spell, teams).split("\0");
 	return el(
 		"p",
 		{ class: "rule" },

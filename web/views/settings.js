@@ -11,7 +11,14 @@ import { dateTime } from "../ui/clock.js";
 import { confirmDialog, helpDialog } from "../ui/dialog.js";
 import { el, fill } from "../ui/dom.js";
 import { visibleText } from "../ui/marked.js";
-import { busy, button, facts, page, segments } from "../ui/parts.js";
+import {
+	busy,
+	button,
+	facts,
+	linkButton,
+	page,
+	segments,
+} from "../ui/parts.js";
 import { chooseTheme, currentTheme } from "../ui/theme.js";
 import { notificationSettings } from "./notifications.js";
 
@@ -54,6 +61,11 @@ export function view(context) {
 				[settings.id, el("code", null, identity.deviceId)],
 				[settings.joined, dateTime(identity.joinedAt)],
 			]),
+			el(
+				"div",
+				{ class: "row" },
+				linkButton(texts.teams.show, "#/teams", "small"),
+			),
 		),
 		section(texts.notifications.title, notificationSettings(context.approver)),
 		section(
