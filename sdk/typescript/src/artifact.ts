@@ -14,7 +14,7 @@ import {
 import { spellTime } from "./core/canonical.js";
 import { Problem } from "./core/problem.js";
 import { RULE } from "./core/rule.js";
-import type { ApprovalRule, Artifact } from "./core/types.js";
+import type { ApprovalRule, Artifact, AskedPeople } from "./core/types.js";
 import { NotAskable } from "./errors.js";
 import type { OutcomeKey } from "./keys.js";
 import type { AskedApprover } from "./trust.js";
@@ -121,11 +121,17 @@ export async function artifactForPart(
 
 /** @internal */
 export function ruleJson(rule: ApprovalRule): JsonObject {
-	const asks = rule.asks.map(({ approvals, from, escalate }) => ({
-		approvals,
-		from,
-		...(escalate.length === 0 ? {} : { escalate }),
-	}));
+	const asks = rule.asks.map(({ approvals, escalate, ...asked }) => {
+		const steps = escalate.map(({ after, ...later }) => ({
+			after,
+			...askedJson(later),
+		}));
+		return {
+			approvals,
+			...askedJson(asked),
+			...(steps.length === 0 ? {} : { escalate: steps }),
+		};
+	});
 	const { enforcerId, set, seat, rejections, comment, notBy } = rule;
 	return {
 		v: 1,
@@ -137,6 +143,10 @@ export function ruleJson(rule: ApprovalRule): JsonObject {
 		...(seat === null ? {} : { seat }),
 		...(notBy.length === 0 ? {} : { notBy }),
 	};
+}
+
+function askedJson({ from, team }: AskedPeople): JsonObject {
+	return team === null ? { from } : { team };
 }
 
 async function hashed(members: JsonObject): Promise<Artifact> {

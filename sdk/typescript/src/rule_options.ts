@@ -52,6 +52,7 @@ export function readTerms(
 			{
 				approvals: readCount("approvals", approvals, MAX_APPROVALS),
 				from: from === undefined ? paired : readPeople(from),
+				team: null,
 				escalate: [],
 			},
 		],

@@ -1,9 +1,8 @@
 """FastMCP servers: `server.add_middleware(ApprovalMiddleware(client, tools=[…]))`.
 
 A call of a gated tool runs only after a signed approval of its arguments. Gated names are those
-that this server lists. Middleware that handles calls must come before this one: after it, in an
-extension or in a mounted server, it would stand between the approval and the tool, and calls are
-denied.
+that this server lists. Middleware that handles calls must come before this one. After it, in an
+extension or in a mounted server, it could change an approved call, and calls are denied.
 """
 
 from collections.abc import Sequence
@@ -60,19 +59,11 @@ class ApprovalMiddleware(Middleware):
         # A function can be listed under another name than its own.
         if tools is not None and not all(isinstance(name, str) for name in tools):
             raise TypeError("tools: expected names")
-        self._gate = ToolGate(
-            client,
-            "fastmcp",
-            timeout,
-            approver,
-            repo_ref,
-            several_approvals(**rule),
-            answer_within is not None,
-        )
+        terms, is_short = several_approvals(**rule), answer_within is not None
+        self._gate = ToolGate(client, "fastmcp", timeout, approver, repo_ref, terms, is_short)
         self._tools = None if tools is None else gated_names(tools)
-        wait = seconds("answer_within", answer_within or 0)
-        self._waiting = PendingCalls(self._gate, wait)
-        self._can_wait = answer_within is None
+        self._waiting = PendingCalls(self._gate, seconds("answer_within", answer_within or 0))
+        self._can_wait = not is_short
 
     async def on_call_tool(
         self,
@@ -147,9 +138,8 @@ async def _check_mounted(server: FastMCP[Any], name: str) -> None:
             tool = tool.parent_tool
             continue
         inner: FastMCP[Any] = tool._server
-        _check_unchanged(
-            inner, [it for it in inner.middleware if type(it) is not ApprovalMiddleware]
-        )
+        later = [it for it in inner.middleware if type(it) is not ApprovalMiddleware]
+        _check_unchanged(inner, later)
         version = VersionSpec(eq=tool.version) if tool.version else None
         tool = await _tool_of(inner, tool._original_name or "", version)
 
