@@ -12,16 +12,18 @@ use super::submissions::{Artifact, CONNECTIONS};
 use super::{Bench, reference};
 
 /// An enforcer and its approver.
-struct Pair {
+pub struct Pair {
     enforcer: (String, Socket),
     approver: (String, Socket),
     key: SigningKey,
     artifact: Artifact,
     created_at: String,
+    /// Makes the ids of its requests.
+    pub ids: fn() -> anyhow::Result<String>,
 }
 
 impl Pair {
-    async fn meet(nodes: &Nodes, turn: usize, artifact: &Artifact) -> anyhow::Result<Self> {
+    pub async fn meet(nodes: &Nodes, turn: usize, artifact: &Artifact) -> anyhow::Result<Self> {
         let (enforcer, approver) = (format!("enforcer-{turn}"), format!("approver-{turn}"));
         let mut seed = [0; 32];
         getrandom::fill(&mut seed)?;
@@ -50,18 +52,20 @@ impl Pair {
             key,
             artifact: artifact.clone(),
             created_at: in_seconds(-1)?,
+            ids: random_id,
         })
     }
 
-    /// One exchange, from the submission to the answer to its last ack.
-    async fn exchange(&mut self) -> anyhow::Result<()> {
-        let id = random_id()?;
+    /// One exchange, from the submission to the answer to its last ack. Returns its id.
+    pub async fn exchange(&mut self) -> anyhow::Result<String> {
+        let id = (self.ids)()?;
         let Self {
             enforcer: (enforcer, enforcing),
             approver: (approver, approving),
             key,
             artifact,
             created_at,
+            ids: _,
         } = self;
         enforcing
             .send(artifact.envelope(&id, enforcer, approver))
@@ -91,7 +95,7 @@ impl Pair {
             ))
             .await?;
         enforcing.next_of("ack.accepted").await?;
-        Ok(())
+        Ok(id)
     }
 }
 
@@ -99,7 +103,10 @@ impl Pair {
 async fn rate(bench: &Bench, nodes: usize, artifact: &Artifact) -> anyhow::Result<f64> {
     let nodes = bench.nodes(nodes).await?;
     let pairs = each((0..CONNECTIONS).map(|turn| Pair::meet(&nodes, turn, artifact))).await?;
-    let rate = saturate(&nodes.url, pairs, bench.seconds, Pair::exchange).await?;
+    let rate = saturate(&nodes.url, pairs, bench.seconds, async |pair: &mut Pair| {
+        pair.exchange().await.map(drop)
+    })
+    .await?;
     nodes.stop().await?;
     Ok(rate)
 }

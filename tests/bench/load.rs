@@ -182,6 +182,19 @@ pub fn random_id() -> anyhow::Result<String> {
     Ok(id.to_string())
 }
 
+/// An id in the order of time: PostgreSQL writes far less for it than for a random one.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the generator has a clock of its own"
+)]
+pub fn time_id() -> anyhow::Result<String> {
+    let mut bytes = [0; 10];
+    getrandom::fill(&mut bytes)?;
+    let millis = (OffsetDateTime::now_utc() - OffsetDateTime::UNIX_EPOCH).whole_milliseconds();
+    let id = uuid::Builder::from_unix_timestamp_millis(u64::try_from(millis)?, &bytes);
+    Ok(id.into_uuid().to_string())
+}
+
 /// A time from now, as clients print it.
 #[expect(
     clippy::disallowed_methods,

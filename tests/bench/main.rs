@@ -8,6 +8,7 @@ mod chart;
 mod client;
 mod clients;
 mod exchanges;
+mod growth;
 mod inbox;
 mod load;
 mod machine;
@@ -44,7 +45,7 @@ struct Bench {
 }
 
 /// The parts, by the name that `BENCH_ONLY` chooses them by.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 11] = [
     "submissions",
     "exchanges",
     "row_security",
@@ -55,7 +56,10 @@ const PARTS: [&str; 10] = [
     "telemetry",
     "attacks",
     "clients",
+    GROWTH,
 ];
+/// Takes longer than all others together, and so has to be chosen.
+const GROWTH: &str = "growth";
 
 fn main() -> anyhow::Result<()> {
     // One thread: on a small machine the generator must leave the cores to what is measured.
@@ -74,7 +78,8 @@ async fn run() -> anyhow::Result<()> {
         set.and_then(|set| set.parse().ok()).unwrap_or(default)
     };
     let only = std::env::var("BENCH_ONLY").unwrap_or_default();
-    let chosen = |part: &str| only.is_empty() || only.split(',').any(|name| name == part);
+    let chosen =
+        |part: &str| only.is_empty() && part != GROWTH || only.split(',').any(|name| name == part);
     let mut bench = Bench {
         postgres: Postgres::from_environment().await?,
         report: Report::default(),
@@ -123,6 +128,7 @@ impl Bench {
                 "channels" => channels::measure(self).await?,
                 "telemetry" => telemetry::measure(self).await?,
                 "attacks" => attacks::measure(self).await?,
+                GROWTH => growth::measure(self).await?,
                 _ => clients::measure(self).await?,
             }
             let share = watch.end();
