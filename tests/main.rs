@@ -72,6 +72,7 @@ mod sign_in;
 mod strict_json;
 mod stuck;
 mod submission;
+mod teams;
 mod telemetry;
 mod tls;
 mod tokens;

@@ -236,6 +236,12 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
         ),
         post("/v1/join", &nobody, json!({ "code": "none" }), false),
         post(
+            "/v1/teams/AAECAwQFBgcICQoLDA0ODw/invitations",
+            &approver.client,
+            json!({ "inviteId": "AAECAwQFBgcICQoLDA0ODw", "approverId": "bob" }),
+            false,
+        ),
+        post(
             "/v1/waits?timeout=1",
             &approver.client,
             json!({ "requestIds": [pending] }),
@@ -245,13 +251,17 @@ async fn ambiguous_json_is_refused_on_every_route_and_leaves_nothing_behind() {
     let handlers = include_str!("../src/http/mod.rs");
     let taking = handlers.matches("post \"/").count() + handlers.matches("put \"/").count();
     // A code is issued without a body, and a certificate is bound only where one was presented. A
-    // statement of a device is read by another reader, whose refusals have tests of their own.
+    // statement of a device or a team is read by another reader, whose refusals have tests of their own.
     let elsewhere = [
         "/code\" => certificate",
         "/certificates\" => certificate",
         "/devices\" => device::add",
         "/introductions\" => introduction::introduce",
         "/invitations\" => device_invitation::create",
+        "/teams\" => team::create",
+        "/states\" => team::publish",
+        "/consents\" => team::consent;",
+        "/introductions\" => team::introduce",
         // These have no body.
         "/test\" => notification::test",
         "/pre-generate\" => compat::pairing::offer",
