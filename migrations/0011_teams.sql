@@ -2,15 +2,22 @@
 
 -- Append-only: the states of a team from 0 on, each complete, as they were received. Clients believe their signatures.
 create table team_states (
-    tenant_id   text collate "C" not null,
-    team_id     text collate "C" not null,
-    seq         integer not null,
+    tenant_id    text collate "C" not null,
+    team_id      text collate "C" not null,
+    seq          integer not null,
     -- SHA-256 of the canonical state, in hex.
-    digest      text collate "C" not null,
-    signed      json not null,
-    accepted_at timestamptz not null,
+    digest       text collate "C" not null,
+    -- As in the state: lists do not parse it.
+    name         text not null,
+    -- The approver who sent it; of the first state, the one who has created the team.
+    published_by text collate "C" not null,
+    signed       json not null,
+    accepted_at  timestamptz not null,
     constraint team_states_pkey primary key (tenant_id, team_id, seq)
 );
+
+-- The teams that an approver has created are counted.
+create index team_states_created on team_states (tenant_id, published_by) where seq = 0;
 
 -- The people of a team's newest state, stand-ins included: who may read it, and whom its enforcers are paired with.
 create table team_seats (
@@ -18,13 +25,15 @@ create table team_seats (
     team_id     text collate "C" not null,
     approver_id text collate "C" not null,
     seat        text not null,
+    -- Since when the person has been in the team, on whichever kind of seat.
+    seated_at   timestamptz not null,
     constraint team_seats_pkey primary key (tenant_id, team_id, approver_id),
     constraint team_seats_seat check (seat in ('owner', 'member', 'standIn'))
 );
 
-create index team_seats_of_approver on team_seats (tenant_id, approver_id, team_id);
+create index team_seats_of_approver on team_seats (tenant_id, approver_id, seated_at, team_id);
 
--- An invitation by a person of the team, and the invited person's consent once there is one.
+-- An invitation by a person of the team, and the invited person's consent once there is one. Deleted when the invited person leaves.
 create table team_consents (
     tenant_id   text collate "C" not null,
     team_id     text collate "C" not null,
@@ -36,6 +45,8 @@ create table team_consents (
     signed      json,
     constraint team_consents_pkey primary key (tenant_id, team_id, invite_id)
 );
+
+create index team_consents_of_approver on team_consents (tenant_id, team_id, approver_id);
 
 -- Retention looks across tenants.
 create index team_consents_due on team_consents (invited_at);

@@ -5,7 +5,7 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use countersign::client::visible;
 
-use super::approver::{self, ApproverCommand};
+use super::approver::{self, ApproverCommand, says_yes};
 use super::client_options::ClientOptions;
 use super::complete;
 use super::doctor::{self, DoctorArgs};
@@ -56,6 +56,9 @@ pub enum ClientCommand {
         /// The other side's id; see `pairings`.
         #[arg(add = complete::pairings())]
         id: String,
+        /// Don't ask first if others are paired with it too.
+        #[arg(long)]
+        yes: bool,
     },
     /// List the requests that programs of this user wait for on this machine, and decide them here.
     ///
@@ -121,7 +124,7 @@ pub async fn run(command: ClientCommand) -> anyhow::Result<ExitAction> {
             None => enforcer::pair(args).await,
         },
         ClientCommand::Pairings { options } => pairings(&options),
-        ClientCommand::Unpair { options, id } => unpair(&options, &id).await,
+        ClientCommand::Unpair { options, id, yes } => unpair(&options, &id, yes).await,
         ClientCommand::Waiting(args) => waiting::run(args).await,
         ClientCommand::Grants(args) => grants::run(args).await,
         ClientCommand::Sets(args) => sets::run(args).await,
@@ -165,9 +168,15 @@ fn pairings(options: &ClientOptions) -> anyhow::Result<ExitAction> {
     Ok(ExitAction::DONE)
 }
 
-async fn unpair(options: &ClientOptions, id: &str) -> anyhow::Result<ExitAction> {
+async fn unpair(options: &ClientOptions, id: &str, yes: bool) -> anyhow::Result<ExitAction> {
     let file = options.file()?;
     let profile = file.load()?;
+    if !yes
+        && let Some(question) = approver::unpair_question(&file, id)?
+        && !says_yes(&question).await?
+    {
+        return Ok(ExitAction::code(DENIED));
+    }
     let ended = profile.enforcer.is_some() && enforcer::unpair(&file, id).await?;
     let ended = (profile.approver.is_some() && approver::unpair(&file, id).await?) || ended;
     if ended {

@@ -8,7 +8,7 @@ use countersign::client::visible;
 use countersign::clock::Clock;
 use serde_json::json;
 
-use super::approver::{artifact_headline, rule_sentence};
+use super::approver::{TeamNames, artifact_headline, rule_sentence};
 use super::client_options::{ClientOptions, ListedEntry};
 use super::complete;
 use super::exit_action::{DENIED, ExitAction};
@@ -57,7 +57,7 @@ pub async fn run(args: SetsArgs) -> anyhow::Result<ExitAction> {
     }
 }
 
-fn as_entry(set: &OpenSet, ids: &[&str]) -> ListedEntry {
+fn as_entry(set: &OpenSet, ids: &[&str], names: &TeamNames) -> ListedEntry {
     let id = visible(short_id(set.id.as_str(), ids));
     let Some(artifact) = &set.artifact else {
         let problem = "its file is damaged, so no call is allowed by it";
@@ -67,7 +67,8 @@ fn as_entry(set: &OpenSet, ids: &[&str]) -> ListedEntry {
         };
     };
     let headline = artifact_headline(artifact);
-    let rule = artifact.rule().map(rule_sentence).unwrap_or_default();
+    let rule = artifact.rule().map(|rule| rule_sentence(rule, names));
+    let rule = rule.unwrap_or_default();
     let until = artifact.expires_at();
     let awaited = if set.is_awaited {
         "a call waits for it"
@@ -87,12 +88,13 @@ fn as_entry(set: &OpenSet, ids: &[&str]) -> ListedEntry {
 }
 
 fn list(options: &ClientOptions) -> anyhow::Result<ExitAction> {
-    let sets = Enforcer::open(&options.file()?, &Clock::system())?.open_sets()?;
+    let enforcer = Enforcer::open(&options.file()?, &Clock::system())?;
+    let (sets, names) = (enforcer.open_sets()?, enforcer.team_names());
     if !options.json && sets.is_empty() {
         remark("nothing stays open");
     }
     let ids: Vec<_> = sets.iter().map(|set| set.id.as_str()).collect();
-    let entries: Vec<_> = sets.iter().map(|set| as_entry(set, &ids)).collect();
+    let entries: Vec<_> = sets.iter().map(|set| as_entry(set, &ids, &names)).collect();
     print_list(options.json, &entries, |entry| entry.line.clone())?;
     Ok(ExitAction::DONE)
 }

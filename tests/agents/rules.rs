@@ -289,8 +289,16 @@ fn a_rule_without_matchers_is_about_every_call_that_is_asked_and_no_other() {
 #[test]
 fn a_rule_that_makes_no_sense_is_refused() {
     for (rule, expected) in [
-        ("from = [\"team:payments\"]", "teams are not supported"),
-        ("from = [\"\"]", "not the id of an approver"),
+        (
+            "from = [\"team:payments\", \"alice\"]",
+            "either people or one team",
+        ),
+        (
+            "from = [\"team:payments\", \"team:oncall\"]",
+            "either people or one team",
+        ),
+        ("from = [\"team:\"]", "neither the id of an approver nor"),
+        ("from = [\"\"]", "neither the id of an approver nor"),
         ("approvals = 0", "1 to 56"),
         ("approvals = 57", "1 to 56"),
         ("rejections = 0", "1 to 56"),
@@ -324,6 +332,18 @@ fn a_rule_that_makes_no_sense_is_refused() {
         let problem = HookPolicy::parse(&format!("[[rule]]\n{rule}\n"), &places()).unwrap_err();
         assert!(problem.contains(expected), "{rule}: {problem}");
     }
+}
+
+#[test]
+fn a_rule_may_name_a_team_and_escalate_to_another_one() {
+    let rule = "[[rule]]\nfrom = [\"team:payments\"]\napprovals = 3\nescalate = [{ after = \"3m\", from = [\"team:oncall\"] }]\n";
+    let policy = parse(rule);
+    assert_eq!(bash(&policy, "make"), Is::AlwaysAsked);
+    let found = demands(&policy, "Bash", &json!({ "command": "make" }));
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].approvals, 3);
+    assert!(found[0].from.contains("team:payments"));
+    assert!(found[0].escalate[0].from.contains("team:oncall"));
 }
 
 #[test]

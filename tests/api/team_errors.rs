@@ -25,6 +25,13 @@ pub fn team_errors() -> Vec<(&'static str, Error)> {
             "notTeamOwner",
             TeamError::NotOwner { pointer: "/here" }.into(),
         ),
+        (
+            "noTeamConsent",
+            TeamError::NoConsent {
+                approver: "bob".into(),
+            }
+            .into(),
+        ),
         ("notPairedTeam", TeamError::NotPaired.into()),
         (
             "teamStateTaken",

@@ -66,8 +66,7 @@ async fn a_team_that_changed_has_a_parked_call_asked_anew() {
 #[tokio::test(flavor = "multi_thread")]
 async fn former_members_still_learn_of_their_own_agents() {
     let mut world = TeamWorld::start().await;
-    let chain = world.bob.team(TEAM).await.unwrap();
-    world.bob.leave_team(&chain).await.unwrap();
+    world.bob.leave_team(TEAM).await.unwrap();
     assert!(world.bob.teams().unwrap().is_empty());
     change(&world.alice, without("carol")).await;
     let mut enforcer = world.scene.enforcer("bot").await;

@@ -273,20 +273,3 @@ async fn after_a_fork_nothing_of_the_team_counts_until_it_is_paired_again() {
     asked.decide(&world.carol, &choice(APPROVE)).await;
     asked.end().await.decided.unwrap();
 }
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_gateway_puts_nobody_into_a_team_of_its_own() {
-    let world = TeamWorld::start().await;
-    let mallory = world.scene.approver("mallory", "mallory").await;
-    let content = TeamContent {
-        name: "false".to_owned(),
-        ..world.alice.team(TEAM).await.unwrap().content().clone()
-    };
-    let mut seats = content.seats;
-    seats.retain(|seat| seat.approver != id("alice"));
-    // Nobody asked Bob, whose devices are known to the gateway.
-    let head = mallory.create_team(TeamContent { seats, ..content }).await;
-    let head = head.unwrap();
-    assert!(world.bob.team(&head.team.to_string()).await.is_err());
-    assert!(world.bob.team("false").await.is_err());
-}

@@ -62,7 +62,7 @@ async fn a_rule_of_the_policy_holds_for_run_and_options_add_to_it() {
     assert!(refused.contains("again with --operator"), "{refused}");
     policy(&world, "[[rule]]\nfrom = [\"team:x\"]\n");
     let refused = decided(&world, &other, &[]).await.expect(77).err;
-    assert!(refused.contains("teams are not supported"), "{refused}");
+    assert!(refused.contains("not paired with; pair it"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

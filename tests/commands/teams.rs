@@ -9,6 +9,7 @@ use countersign::protocol::decision::Verdict;
 use serde_json::{Value, json};
 
 use super::approver::{Ran, prepared, run};
+use super::rules::policy;
 use super::sets::{decided, path, results, verify};
 use crate::client::people::{ClientScene, because, choice};
 
@@ -172,7 +173,8 @@ async fn a_team_that_was_made_in_terminals_decides_and_its_receipt_needs_only_it
     std::fs::write(&file, text).unwrap();
 
     // Once Bob has left, those who know it want a proof that it was before.
-    here.team("bob", &["leave", "payments"]).expect(0);
+    here.team("bob", &["leave", "payments"]).expect(64);
+    here.team("bob", &["leave", "payments", "--yes"]).expect(0);
     assert_eq!(here.members(OWNER), ["alice", "carol"]);
     let later = verify(&here.world, OWNER, &[&saved]).expect(77);
     assert!(
@@ -241,27 +243,39 @@ async fn a_stand_in_is_named_in_the_receipt_beside_the_seat() {
 async fn a_team_changes_only_as_its_owners_say() {
     let here = TeamTerminals::with_team().await;
     let number = |profile: &str| here.shown(profile)["minimum"]["approvals"].clone();
-    here.team("bob", &["set", "payments", "--approvals", "1"])
+    here.team("bob", &["set", "payments", "--approvals", "1", "--yes"])
         .expect(77);
-    here.team("bob", &["remove", "payments", "carol"])
+    here.team("bob", &["remove", "payments", "carol", "--yes"])
         .expect(77);
     assert_eq!(number("carol"), 2);
-    here.team(OWNER, &["set", "payments", "--approvals", "3"])
-        .expect(0);
+    // Nothing changes without an answer at a terminal.
+    let set = ["set", "payments", "--approvals", "3", "--yes"];
+    here.team(OWNER, &set[..4]).expect(64);
+    assert_eq!(number("carol"), 2);
+    let shown = here.team(OWNER, &set).expect(0).out;
+    assert!(shown.contains("at least 3 of 3"), "{shown}");
     assert_eq!(number("carol"), 3);
-    // A change that changes nothing is a mistake.
-    for idle in [
-        &["set", "payments"][..],
-        &["set", "payments", "--owner", "erin"],
-        &["remove", "payments", "erin"],
+    // A change that changes nothing is a mistake, and so is an unknown id beside one that does.
+    for (idle, expected) in [
+        (&["set", "payments"][..], "changes nothing"),
+        (&["set", "payments", "--owner", "erin"], "no member"),
+        (
+            &["set", "payments", "--owner", "erin", "--approvals", "2"],
+            "no member",
+        ),
+        (&["remove", "payments", "erin"], "no member"),
     ] {
         let refused = here.team(OWNER, idle).expect(64);
-        assert!(refused.err.contains("changes nothing"), "{}", refused.err);
+        assert!(refused.err.contains(expected), "{}", refused.err);
     }
-    here.team(OWNER, &["leave", "payments"]).expect(77);
-    here.team(OWNER, &["set", "payments", "--owner", "bob"])
+    assert_eq!(number("carol"), 3);
+    let leave = ["leave", "payments", "--yes"];
+    let refused = here.team(OWNER, &leave).expect(64);
+    assert!(refused.err.contains("last owner"), "{}", refused.err);
+    here.team(OWNER, &["set", "payments", "--owner", "bob", "--yes"])
         .expect(0);
-    here.team("bob", &["remove", "payments", OWNER]).expect(0);
+    here.team("bob", &["remove", "payments", OWNER, "--yes"])
+        .expect(0);
     assert_eq!(here.members("carol"), ["bob", "carol"]);
     let listed = here.team(OWNER, &["list", "--json"]).expect(0).json();
     assert_eq!(
@@ -282,4 +296,36 @@ async fn a_team_changes_only_as_its_owners_say() {
     assert_eq!(here.members("carol"), ["bob", "carol", "alice"]);
     // Once used, a link is dead.
     here.team("bob", &["join", link.trim(), "--yes"]).expect(77);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_terminal_names_the_team_and_says_when_it_cannot_decide() {
+    let here = TeamTerminals::with_team().await;
+    here.pair().expect(0);
+    policy(
+        &here.world,
+        "[[rule]]\nfrom = [\"team:payments\"]\nescalate = [{ after = \"1m\", from = [\"team:payments\"] }]\n",
+    );
+    let tried = ["policy", "try", "true"];
+    let shown = run(&here.world, "bot", &tried).expect(0).out;
+    assert!(shown.contains("from team:payments"), "{shown}");
+    let doctor = run(&here.world, "bot", &["doctor"]);
+    assert!(
+        doctor.out.contains("3 members decide, at least 2 of them"),
+        "{}",
+        doctor.out
+    );
+    let set = ["set", "payments", "--approvals", "4", "--yes"];
+    here.team(OWNER, &set).expect(0);
+    let doctor = run(&here.world, "bot", &["doctor"]);
+    assert!(
+        doctor.out.contains("nothing can be approved"),
+        "{}",
+        doctor.out
+    );
+    // Its members stop being asked only if somebody says so.
+    let unpair = ["unpair", "bot", "--yes"];
+    run(&here.world, OWNER, &unpair[..2]).expect(64);
+    run(&here.world, "carol", &["pairings"]).expect(0);
+    run(&here.world, OWNER, &unpair).expect(0);
 }

@@ -2,6 +2,7 @@
 
 use countersign::agent::Agent;
 use countersign::client::approver::{Approver, ApproverChoice};
+use countersign::client::enforcer::Enforcer;
 use countersign::e2e::{DecisionScope, GrantMatch};
 use countersign::protocol::decision::Verdict;
 use serde_json::json;
@@ -9,17 +10,15 @@ use serde_json::json;
 use super::process::{HookScene, artifact, end};
 use crate::client::grants::permits;
 use crate::client::people::{PATIENCE, because, choice, pair};
+use crate::client::teams::{TEAM, pair_team, team_of};
 use crate::support::until;
 
 const RULE: &str = "[[rule]]\ncommands = [\"make deploy\"]\nfrom = [\"alice\", \"bob\", \"carol\"]\napprovals = 2\n";
 
 /// Alice is paired already.
 pub async fn with_others(scene: &HookScene) -> [Approver; 2] {
-    let mut enforcer = countersign::client::enforcer::Enforcer::open(
-        &scene.world.file("bot"),
-        &scene.world.cluster.clock,
-    )
-    .unwrap();
+    let mut enforcer =
+        Enforcer::open(&scene.world.file("bot"), &scene.world.cluster.clock).unwrap();
     let mut others = [
         scene.world.approver("bob", "bobs").await,
         scene.world.approver("carol", "carols").await,
@@ -72,6 +71,35 @@ async fn two_of_three_approve_the_call_of_every_agent() {
         }
         assert!(bob.find("").await.unwrap().is_empty(), "{agent}: withdrawn");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rule_of_the_policy_asks_a_team_beside_the_person_who_is_paired() {
+    let scene = HookScene::start().await;
+    let mut owner = scene.world.approver("bob", "bobs").await;
+    let carol = scene.world.approver("carol", "carols").await;
+    team_of(&owner, TEAM, &[&carol]).await;
+    let (file, clock) = (scene.world.file("bot"), &scene.world.cluster.clock);
+    let mut enforcer = Enforcer::open(&file, clock).unwrap();
+    pair_team(&mut enforcer, &mut owner, TEAM).await;
+    carol.share_enforcers().await.unwrap();
+    scene.policy(
+        "[[rule]]\ncommands = [\"make deploy\"]\nfrom = [\"team:payments\"]\napprovals = 2\n",
+    );
+    let input = scene.bash("make deploy");
+    let child = scene.start_hook(Agent::Claude, &[], &input);
+    for person in [&owner, &carol] {
+        decide(person, &choice(Verdict::Approve)).await;
+    }
+    let ran = end(child).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let own = &ran.json()["hookSpecificOutput"];
+    assert_eq!(own["permissionDecisionReason"], "approved by bob, carol");
+    scene.nobody_was_asked().await;
+    // A team that is not paired denies, and is named nowhere as an approver.
+    scene.policy("[[rule]]\nfrom = [\"team:operations\"]\n");
+    let ran = scene.hook(Agent::Claude, &[], &input).await;
+    ran.is_denied(Agent::Claude, "not paired with");
 }
 
 #[tokio::test(flavor = "multi_thread")]

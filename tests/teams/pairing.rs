@@ -37,10 +37,10 @@ async fn the_people_of_the_newest_state_are_paired_and_direct_pairings_stay() {
         .json();
     assert_eq!(begun["enforcerLabel"], "Build bot");
     assert_eq!(scene.paired().await, "alice* bob");
-    team.publish(alice, |content| content.seats.push(carol.seat(false)))
-        .await;
+    scene.admit(&mut team, alice, carol).await;
     assert_eq!(scene.paired().await, "alice* bob carol*");
     let dora = Person::new(&scene.cluster, "dora").await;
+    scene.agree(&team, carol, &dora).await;
     team.publish(carol, |content| {
         let [from, until] = ["2026-02-21T12:00:00Z", "2026-02-24T12:00:00Z"];
         let [from, until] = [from, until].map(|text| Timestamp::parse(text).unwrap());
@@ -79,6 +79,9 @@ async fn the_people_of_the_newest_state_are_paired_and_direct_pairings_stay() {
         assert_eq!(listed["items"], json!([]));
     }
     // Pages of a list go through rows that were written at once.
+    for person in [carol, &dora] {
+        scene.agree(&team, alice, person).await;
+    }
     team.publish(alice, |content| {
         content.seats.extend([carol.seat(false), dora.seat(false)]);
     })
@@ -113,8 +116,7 @@ async fn the_teams_pairing_ends_with_its_token_and_leaves_the_direct_ones() {
     let (alice, bob, carol) = (&scene.alice, &scene.bob, &scene.carol);
     let mut team = scene.create("payments").await;
     let other = scene.create("oncall").await;
-    team.publish(alice, |content| content.seats.push(carol.seat(false)))
-        .await;
+    scene.admit(&mut team, alice, carol).await;
     scene.pair(bob, None).await;
     // Not for somebody who is no owner, and the attempt is still open afterwards.
     let begin = json!({ "enforcerId": "build-bot" });
@@ -209,8 +211,7 @@ async fn people_of_a_team_are_asked_by_name_and_only_while_they_are_in_it() {
     let unpaired = submit(&scene, Some(&["alice", "bob"])).await;
     unpaired.refused_at(403, "POLICY_DENY", "/body/metadata/approverIds");
     let token = scene.pair(alice, Some(&team)).await;
-    team.publish(alice, |content| content.seats.push(carol.seat(false)))
-        .await;
+    scene.admit(&mut team, alice, carol).await;
     // Nobody is paired directly, and the team's token routes nothing.
     submit(&scene, None).await.refused(422, "NO_APPROVER");
     let mut body = sealed();
@@ -287,8 +288,7 @@ async fn a_pairing_that_retention_deletes_comes_back_with_the_seat() {
     let (alice, carol) = (&scene.alice, &scene.carol);
     let mut team = scene.create("payments").await;
     scene.pair(alice, Some(&team)).await;
-    team.publish(alice, |content| content.seats.push(carol.seat(false)))
-        .await;
+    scene.admit(&mut team, alice, carol).await;
     team.publish(alice, |content| {
         content.seats.retain(|seat| seat.approver != carol.id());
     })
@@ -303,7 +303,6 @@ async fn a_pairing_that_retention_deletes_comes_back_with_the_seat() {
             == 2
     })
     .await;
-    team.publish(alice, |content| content.seats.push(carol.seat(false)))
-        .await;
+    scene.admit(&mut team, alice, carol).await;
     assert_eq!(scene.paired().await, "alice* bob* carol*");
 }

@@ -33,13 +33,40 @@ async fn of_ten_states_with_the_same_number_one_is_accepted() {
             assert_eq!(refused.detail("head"), team.head());
         }
     }
-    // The same one several times is written once.
+    // The same one several times is written once, and needs one consent.
+    scene.agree(&team, &scene.bob, &scene.carol).await;
+    let seat = scene.carol.seat(false);
     let next = team
-        .next(&scene.bob.device, |content| content.name = "same".into())
+        .next(&scene.bob.device, |content| content.seats.push(seat))
         .to_text();
     let path = team.path("states");
     let answers = join_all((0..6).map(|_| scene.bob.post(&path, &next))).await;
     assert_eq!(tally(&answers), counts([("200", 5), ("201", 1)]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn consents_beside_a_removal_do_not_outlive_it() {
+    let scene = TeamScene::new(3).await;
+    let (alice, bob, carol) = (&scene.alice, &scene.bob, &scene.carol);
+    let mut team = scene.create("payments").await;
+    let (states, consents) = (team.path("states"), team.path("consents"));
+    for _ in 0..8 {
+        scene.admit(&mut team, alice, carol).await;
+        let (_, first) = scene.invite(&team, bob, carol).await;
+        let (_, second) = scene.invite(&team, carol, carol).await;
+        let next = team.next(&alice.device, |content| content.seats.truncate(2));
+        let text = next.to_text();
+        let (removed, _, _) = tokio::join!(
+            alice.post(&states, &text),
+            carol.post(&consents, &first),
+            carol.post(&consents, &second),
+        );
+        removed.expect(201);
+        team.state = next.state().clone();
+        let rows = "select count(*) from team_consents where approver_id = 'carol'";
+        assert_eq!(scene.cluster.database.number(rows).await, 0);
+        carol.client().get(&states).await.refused(404, "NOT_FOUND");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,6 +77,11 @@ async fn a_pairing_beside_a_new_state_leaves_nobody_out_and_nobody_in() {
     let dora = Person::new(&scene.cluster, "dora").await;
     for round in 0..12 {
         let joins = round % 2 == 0;
+        if joins {
+            for person in [carol, &dora] {
+                scene.agree(&team, alice, person).await;
+            }
+        }
         let next = team.next(&alice.device, |content| {
             if joins {
                 content.seats.push(carol.seat(false));

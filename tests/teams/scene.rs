@@ -80,7 +80,7 @@ impl Person {
     }
 }
 
-/// A cluster with two owners, alice and bob; carol may join.
+/// A cluster with two who will own teams, alice and bob; carol may join.
 pub struct TeamScene {
     pub cluster: Cluster,
     pub bot: Enforcer,
@@ -146,13 +146,14 @@ impl TeamScene {
         self.cluster.client(Some(&key))
     }
 
-    /// The first state of a team of alice and bob.
+    /// The first state of a team of alice alone.
     pub fn first(&self, name: &str) -> SignedTeamState {
-        let seats = vec![self.alice.seat(true), self.bob.seat(true)];
+        let seats = vec![self.alice.seat(true)];
         first_state(&self.cluster.tenant, name, seats, &self.alice.device)
     }
 
-    pub async fn create(&self, name: &str) -> Team {
+    /// A team of alice alone.
+    pub async fn create_alone(&self, name: &str) -> Team {
         let first = self.first(name);
         self.alice
             .post("/v1/teams", &first.to_text())
@@ -162,6 +163,16 @@ impl TeamScene {
             state: first.state().clone(),
             id: first.state().head().team,
         }
+    }
+
+    /// A team of alice and bob, who both own it: their second state.
+    pub async fn create(&self, name: &str) -> Team {
+        let mut team = self.create_alone(name).await;
+        self.agree(&team, &self.alice, &self.bob).await;
+        let seat = self.bob.seat(true);
+        team.publish(&self.alice, |content| content.seats.push(seat))
+            .await;
+        team
     }
 
     /// Begins a pairing, and answers it with this team or directly.
@@ -214,6 +225,22 @@ impl TeamScene {
             .consent(tenant, &invited.id(), &bundles, at(), keys)
             .unwrap();
         (link, consent.to_text())
+    }
+
+    /// Invites somebody, who consents.
+    pub async fn agree(&self, team: &Team, by: &Person, invited: &Person) {
+        let (_, text) = self.invite(team, by, invited).await;
+        invited
+            .post(&team.path("consents"), &text)
+            .await
+            .expect(201);
+    }
+
+    /// Invites somebody, who consents and becomes a member.
+    pub async fn admit(&self, team: &mut Team, by: &Person, invited: &Person) {
+        self.agree(team, by, invited).await;
+        team.publish(by, |content| content.seats.push(invited.seat(false)))
+            .await;
     }
 
     /// That a device introduces the enforcer to the team.

@@ -7,7 +7,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use time::Duration;
 
-use super::scene::{Person, Team, TeamScene};
+use super::scene::{Person, Team, TeamScene, first_state};
 use crate::support::devices::Device;
 use crate::support::with;
 
@@ -37,6 +37,9 @@ async fn states_are_kept_in_order_and_listed_byte_for_byte_from_where_the_reader
         id,
     };
     let states = team.path("states");
+    scene.agree(&team, alice, bob).await;
+    team.publish(alice, |content| content.seats.push(bob.seat(true)))
+        .await;
     team.publish(bob, |content| content.name = "payroll".into())
         .await;
     let listed = alice.client().get(&states).await.expect(200);
@@ -62,7 +65,7 @@ async fn states_are_kept_in_order_and_listed_byte_for_byte_from_where_the_reader
             after(1).await,
             after(60_000).await
         ),
-        (2, 1, 0, 0)
+        (3, 2, 1, 0)
     );
     for bad in ["-1", "x", "", "65536"] {
         let refused = bob.client().get(&format!("{states}?after={bad}")).await;
@@ -93,7 +96,8 @@ async fn states_are_kept_in_order_and_listed_byte_for_byte_from_where_the_reader
     let audit = "select string_agg(concat_ws(' ', action, detail, actor), '|' order by at) from audit_events where subject like '_%' and action like 'team.%'";
     assert_eq!(
         scene.cluster.database.text(audit).await,
-        "team.created state 0 approver:alice|team.changed state 1 approver:bob|team.changed state 2 approver:alice"
+        "team.created state 0 approver:alice|team.invited approver bob approver:alice|team.changed state 1 approver:alice|\
+         team.changed state 2 approver:bob|team.changed state 3 approver:alice"
     );
 }
 
@@ -119,7 +123,7 @@ async fn a_number_that_is_taken_or_left_out_is_refused_with_the_newest_state() {
         scene
             .cluster
             .database
-            .number("select count(*) from team_states where seq > 0")
+            .number("select count(*) from team_states where seq > 1")
             .await,
         1
     );
@@ -130,8 +134,7 @@ async fn only_those_who_may_change_the_team_change_it() {
     let scene = TeamScene::new(1).await;
     let (alice, bob, carol) = (&scene.alice, &scene.bob, &scene.carol);
     let mut team = scene.create("payments").await;
-    team.publish(alice, |content| content.seats.push(carol.seat(false)))
-        .await;
+    scene.admit(&mut team, alice, carol).await;
     let states = team.path("states");
     let any = scene.any_approver().await;
     let counts = scene.cluster.database.counts().await;
@@ -225,6 +228,7 @@ async fn only_those_who_may_change_the_team_change_it() {
     let dora = Person::new(&scene.cluster, "dora").await;
     let from = Timestamp::parse("2026-02-21T12:00:00Z").unwrap();
     let until = (from.inner() + Duration::days(3)).into();
+    scene.agree(&team, carol, &dora).await;
     team.publish(carol, |content| {
         let seat = content.seat_mut(&carol.id()).unwrap();
         seat.devices.push(tablet.bundle);
@@ -259,42 +263,69 @@ async fn only_those_who_may_change_the_team_change_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_approver_owns_only_so_many_teams_that_it_has_created() {
+async fn an_approver_creates_only_so_many_teams_whoever_else_it_owns_teams_of() {
     let scene = TeamScene::new(1).await;
+    let (alice, bob) = (&scene.alice, &scene.bob);
     let first = scene.first("payments");
-    scene
-        .alice
-        .post("/v1/teams", &first.to_text())
-        .await
-        .expect(201);
-    let state = first.state().clone();
-    let id = state.head().team;
-    let team = Team { state, id };
+    alice.post("/v1/teams", &first.to_text()).await.expect(201);
+    let mut team = Team {
+        state: first.state().clone(),
+        id: first.state().head().team,
+    };
     let copies = format!(
-        "insert into team_seats (tenant_id, team_id, approver_id, seat)
-         select tenant_id, n::text, approver_id, seat from team_seats, generate_series(2, {MAX_TEAMS}) n where approver_id = 'alice'"
+        "insert into team_states (tenant_id, team_id, seq, digest, name, published_by, signed, accepted_at)
+         select tenant_id, n::text, seq, digest, name, published_by, signed, accepted_at
+           from team_states, generate_series(2, {MAX_TEAMS}) n"
     );
     scene.cluster.database.run(&copies).await;
-    let refused = scene
-        .alice
-        .post("/v1/teams", &scene.first("more").to_text())
-        .await;
+    let more = scene.first("more").to_text();
+    let refused = alice.post("/v1/teams", &more).await;
     assert_eq!(refused.refused(422, "TOO_LARGE").detail("limit"), MAX_TEAMS);
-    let again = scene.alice.post("/v1/teams", &first.to_text()).await;
-    again.expect(200);
-    // Those that exist change as before, and others create theirs.
-    let next = team.next(&scene.alice.device, |content| content.name = "still".into());
-    scene
-        .alice
-        .post(&team.path("states"), &next.to_text())
+    alice.post("/v1/teams", &first.to_text()).await.expect(200);
+    // Those that exist change as before. Bob, an owner of one, creates his own.
+    scene.agree(&team, alice, bob).await;
+    team.publish(alice, |content| content.seats.push(bob.seat(true)))
+        .await;
+    let seats = vec![bob.seat(true)];
+    let by_bob = first_state(&scene.cluster.tenant, "bob's", seats, &bob.device);
+    bob.post("/v1/teams", &by_bob.to_text()).await.expect(201);
+    // An owner who leaves has created the team all the same.
+    team.publish(bob, |content| {
+        content.seats.retain(|seat| seat.approver == bob.id());
+    })
+    .await;
+    alice
+        .post("/v1/teams", &more)
         .await
-        .expect(201);
-    let by_bob =
-        SignedTeamState::sign(scene.first("bob's").state().clone(), &scene.bob.device.keys)
-            .unwrap();
-    scene
-        .bob
-        .post("/v1/teams", &by_bob.to_text())
-        .await
-        .expect(201);
+        .refused(422, "TOO_LARGE");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_of_later_teams_leaves_the_first_ones_in_the_list() {
+    let scene = TeamScene::new(1).await;
+    let alice = &scene.alice;
+    let mut team = scene.create("payments").await;
+    team.publish(alice, |content| content.name = "payroll".into())
+        .await;
+    let (flood, number) = ("lpad(n::text, 21, '-') || 'A'", 1_000);
+    let states = format!(
+        "insert into team_states (tenant_id, team_id, seq, digest, name, published_by, signed, accepted_at)
+         select tenant_id, {flood}, 0, digest, 'flood', 'mallory', signed, accepted_at
+           from team_states, generate_series(1, {number}) n where seq = 0"
+    );
+    let seats = format!(
+        "insert into team_seats (tenant_id, team_id, approver_id, seat, seated_at)
+         select tenant_id, {flood}, approver_id, seat, seated_at + interval '1 second'
+           from team_seats, generate_series(1, {number}) n where approver_id = 'alice'"
+    );
+    for rows in [states, seats] {
+        scene.cluster.database.run(&rows).await;
+    }
+    let path = "/v1/approvers/alice/teams";
+    let list = alice.client().get(path).await.expect(200).json();
+    let mut line = team.head();
+    line["name"] = json!("payroll");
+    line["owner"] = json!(true);
+    assert_eq!(list["teams"][0], line);
+    assert_eq!(list["teams"].as_array().unwrap().len(), 256);
 }

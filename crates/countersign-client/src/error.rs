@@ -90,9 +90,13 @@ pub enum ClientError {
     )]
     Orders { path: PathBuf, problem: String },
     #[error(
-        "nothing of any team counts, because {path}, which has their members, cannot be used: {problem}; remove the file and pair again"
+        "nothing of any team counts, because {path}, which has their members, cannot be used: {problem}; remove the file, then pair with the teams or join them again"
     )]
     Teams { path: PathBuf, problem: String },
+    #[error(
+        "the gateway withholds changes of the team {}: the device of {} knows a newer state; try again, and tell the team's owners and the gateway's operator if it stays so", visible(.team), visible(.approver)
+    )]
+    WithheldTeam { team: String, approver: String },
     #[error("cannot tell which grants were given: {path} cannot be used: {problem}")]
     GivenGrants { path: PathBuf, problem: String },
     #[error(

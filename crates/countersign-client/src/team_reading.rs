@@ -1,8 +1,6 @@
 //! Reading the states of a team from the gateway, and following them. The gateway can withhold
 //! states, and make none.
 
-use std::collections::BTreeSet;
-
 use tokio::time::Instant;
 
 use crate::access::GatewayAccess;
@@ -10,15 +8,15 @@ use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayCall, path};
 use crate::profile::{TeamFile, TeamRecord};
 use crate::wire;
-use countersign_e2e::{DeviceId, Error, SignedTeamState, TeamChain, TeamId};
+use countersign_e2e::{Error, SignedTeamState, TeamChain, TeamId};
 
 /// The states of a team that the gateway had.
 pub(crate) struct ChainReading {
     pub(crate) chain: TeamChain,
     /// A state that contradicts the chain.
     pub(crate) fork: Option<SignedTeamState>,
-    /// The devices that have signed the states that were read.
-    pub(crate) signers: BTreeSet<DeviceId>,
+    /// The states that the chain took over, with signatures that verify.
+    pub(crate) states: Vec<SignedTeamState>,
 }
 
 /// Reads on from this chain, or from the first state.
@@ -28,53 +26,50 @@ pub(crate) async fn read_chain(
     mut chain: Option<TeamChain>,
     deadline: Instant,
 ) -> Result<ChainReading> {
-    let states = path(&["v1", "teams", &team.to_string(), "states"]);
-    let mut signers = BTreeSet::new();
-    loop {
+    let path = path(&["v1", "teams", &team.to_string(), "states"]);
+    let (mut states, mut fork) = (Vec::new(), None);
+    while fork.is_none() {
         let call = match &chain {
-            Some(chain) => format!("{states}?after={}", chain.head().seq),
-            None => states.clone(),
+            Some(chain) => format!("{path}?after={}", chain.head().seq),
+            None => path.clone(),
         };
         let call = GatewayCall::get(call);
         let answer = access.client.expect(&call, &[200], deadline).await?;
         let node = wire::parse(&answer.body)?;
         let listed = wire::array(&node, "states");
-        let listed = listed.ok_or_else(|| ClientError::answer("a list of states"))?;
-        let mut is_longer = false;
-        for state in listed {
+        let before = states.len();
+        for state in listed.ok_or_else(|| ClientError::answer("a list of states"))? {
             let signed = SignedTeamState::parse(state)?;
-            let named: Vec<_> = signed.signers_named().collect();
             let Some(known) = &mut chain else {
-                let begun = TeamChain::begin(signed)?;
+                let begun = TeamChain::begin(signed.clone())?;
                 if begun.head().team != team {
                     return Err(ClientError::answer("the states of this team"));
                 }
-                (chain, is_longer) = (Some(begun), true);
-                signers.extend(named);
+                chain = Some(begun);
+                states.push(signed);
                 continue;
             };
             match known.follow(signed.clone()) {
-                Ok(is_new) => is_longer |= is_new,
+                Ok(true) => states.push(signed),
+                // Nobody has verified the signatures of a copy.
+                Ok(false) => {}
                 Err(Error::TeamFork) => {
-                    return Ok(ChainReading {
-                        chain: known.clone(),
-                        fork: Some(signed),
-                        signers,
-                    });
+                    fork = Some(signed);
+                    break;
                 }
                 Err(error) => return Err(error.into()),
             }
-            signers.extend(named);
         }
-        if !is_longer {
-            let chain = chain.ok_or_else(|| ClientError::answer("a first state"))?;
-            return Ok(ChainReading {
-                chain,
-                fork: None,
-                signers,
-            });
+        if states.len() == before {
+            break;
         }
     }
+    let chain = chain.ok_or_else(|| ClientError::answer("a first state"))?;
+    Ok(ChainReading {
+        chain,
+        fork,
+        states,
+    })
 }
 
 /// All states of this chain, as their signers published them, with signatures that verify.
@@ -84,37 +79,12 @@ pub(crate) async fn read_states(
     deadline: Instant,
 ) -> Result<Vec<String>> {
     let head = chain.head();
-    let states = path(&["v1", "teams", &head.team.to_string(), "states"]);
-    let (mut texts, mut read) = (Vec::new(), None::<TeamChain>);
-    loop {
-        let call = match texts.len() {
-            0 => states.clone(),
-            count => format!("{states}?after={}", count - 1),
-        };
-        let call = GatewayCall::get(call);
-        let answer = access.client.expect(&call, &[200], deadline).await?;
-        let node = wire::parse(&answer.body)?;
-        let listed = wire::array(&node, "states");
-        let before = texts.len();
-        for state in listed.ok_or_else(|| ClientError::answer("a list of states"))? {
-            let signed = SignedTeamState::parse(state)?;
-            let own = signed.state().head();
-            if own.seq as usize != texts.len() || !chain.knows(&own)? {
-                return Err(ClientError::answer("the states of this team"));
-            }
-            texts.push(signed.to_text());
-            match &mut read {
-                Some(read) => drop(read.follow(signed)?),
-                None => read = Some(TeamChain::begin(signed)?),
-            }
-            if own == head {
-                return Ok(texts);
-            }
-        }
-        if texts.len() == before {
-            return Err(ClientError::answer("all states of this team"));
-        }
+    let read = read_chain(access, head.team, None, deadline).await?;
+    if !read.chain.knows(&head)? {
+        return Err(ClientError::answer("all states of this team"));
     }
+    let states = read.states.iter().take(head.seq as usize + 1);
+    Ok(states.map(SignedTeamState::to_text).collect())
 }
 
 /// Reads on from what the file knows, and keeps the result there.
@@ -136,7 +106,6 @@ pub(crate) async fn renew_chain(
     })?;
     // As it is kept now: another program may know more, or of a fork.
     let record = file.find(team)?;
-    record
-        .ok_or(Error::Team("it was removed meanwhile"))?
-        .chain()
+    let removed = ClientError::Choice("the team was removed from this profile meanwhile");
+    record.ok_or(removed)?.chain()
 }

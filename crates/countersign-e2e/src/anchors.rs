@@ -16,6 +16,7 @@ use super::team_head::TeamId;
 use super::trust::DeviceTrust;
 use countersign_protocol::id::{ApproverId, TenantId};
 use countersign_protocol::signature::PublicKey;
+use countersign_protocol::timestamp::Timestamp;
 
 /// The devices that a verifier trusts, from elsewhere than the receipt.
 #[derive(Debug, Clone, Default)]
@@ -25,6 +26,7 @@ pub struct ReceiptAnchors {
     teams: BTreeSet<TeamId>,
     chains: Vec<TeamChain>,
     log_keys: Vec<(TenantId, PublicKey)>,
+    now: Option<Timestamp>,
 }
 
 impl ReceiptAnchors {
@@ -61,6 +63,17 @@ impl ReceiptAnchors {
     pub fn with_log_key(mut self, tenant: TenantId, key: PublicKey) -> Self {
         self.log_keys.push((tenant, key));
         self
+    }
+
+    /// The time of the verification. The time of somebody who stood in may have ended before.
+    #[must_use]
+    pub fn with_time(mut self, now: Timestamp) -> Self {
+        self.now = Some(now);
+        self
+    }
+
+    pub(super) fn is_past(&self, at: Timestamp) -> bool {
+        self.now.is_some_and(|now| now >= at)
     }
 
     fn chains_of(&self, team: TeamId) -> impl Iterator<Item = &TeamChain> {

@@ -79,8 +79,8 @@ pub enum Error {
     #[error("the team's state is refused: {0}")]
     Team(&'static str),
     #[error(
-        "two states of the team contradict each other; someone may be interfering: tell its owners, and pair with the \
-         team again"
+        "two states of the team contradict each other; someone may be interfering: tell its owners, then pair with \
+         the team or join it again"
     )]
     TeamFork,
     #[error("the invited person's answer is not proven by the invitation; invite them again")]

@@ -48,8 +48,8 @@ words! {
         /// The decisions, counted by the rule, lead to the outcome; without an outcome, they settle
         /// the call.
         Count = "count",
-        /// The device is still on its seat, in later states that the verifier knows. Only if there
-        /// are any.
+        /// The device is still on its seat, in later states that the verifier knows, and the time of a
+        /// stand-in is not over. Only if there are such states, or it is over.
         Current = "current",
         /// An enforcer asked: the gateway's log has the decisions. Without a proof from it, an approver
         /// could have made up the request, with a rule that the own approval satisfies.

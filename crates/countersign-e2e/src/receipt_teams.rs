@@ -147,8 +147,8 @@ impl ReceiptTeams {
         source.admits(&part.approver) && source.teams.iter().all(was_in)
     }
 
-    /// Whether the device is still on the seat, in states that the anchors know and the file does
-    /// not have. None if there are none.
+    /// Whether the device is still on the seat: in states that the anchors know and the file does not
+    /// have, and by the time of a stand-in. None if there are no such states and nobody stood in.
     pub(super) fn check_current(
         &self,
         part: &ReceiptPart,
@@ -157,7 +157,16 @@ impl ReceiptTeams {
         let source = self.source(part)?;
         let chains = self.chains.iter();
         let chains = chains.filter(|own| source.teams.iter().any(|it| it.team == own.head().team));
-        let later: Vec<_> = chains.filter_map(|own| anchors.later(own)).collect();
+        let chains: Vec<_> = chains.collect();
+        if !part.is_own()
+            && chains
+                .iter()
+                .any(|own| is_over(own, &source, part, anchors))
+        {
+            return Some(Err(ProofGap::Absent));
+        }
+        let later = chains.into_iter().filter_map(|own| anchors.later(own));
+        let later: Vec<_> = later.collect();
         let has_device = |chain: &&TeamChain| {
             let seat = chain.content().seat(&source.seat);
             seat.is_some_and(|seat| is_on(seat, part))
@@ -188,6 +197,19 @@ impl ReceiptTeams {
 /// Whether the terms demand no less than the team.
 fn allows(content: &TeamContent, head: &TeamHead, terms: &RuleTerms) -> bool {
     terms.clone().join_minimum(head.team, &content.minimum) == *terms
+}
+
+/// Whether the time is over for which the part's approver stood in.
+fn is_over(
+    chain: &TeamChain,
+    source: &SeatSource,
+    part: &ReceiptPart,
+    anchors: &ReceiptAnchors,
+) -> bool {
+    let seat = chain.content().seat(&source.seat);
+    let stand_in = seat.and_then(|seat| seat.stand_in.as_ref());
+    let own = stand_in.filter(|it| it.approver == part.approver);
+    own.is_some_and(|it| anchors.is_past(it.until))
 }
 
 /// Whether the part's device is on the seat, at some time.

@@ -59,6 +59,13 @@ impl TeamSeat {
         self.device(id).is_some()
     }
 
+    /// Whether this person stands in with this device, at some time.
+    pub fn has_stand_in_device(&self, approver: &ApproverId, id: DeviceId) -> bool {
+        let stand_in = self.stand_in.as_ref();
+        let mut devices = stand_in.into_iter().filter(|it| it.approver == *approver);
+        devices.any(|it| it.devices.iter().any(|device| device.id() == id))
+    }
+
     pub(super) fn device(&self, id: DeviceId) -> Option<&DeviceBundle> {
         self.devices.iter().find(|device| device.id() == id)
     }

@@ -367,7 +367,7 @@ fn outcome_text(effect: OutcomeEffect) -> &'static str {
 
 fn show(approver: &Approver, item: &InboxRequest, screen: &TerminalScreen) -> anyhow::Result<()> {
     if screen.is_terminal() {
-        print_line(&render(item, approver.now(), output_has_colour()))
+        print_line(&render(item, approver, output_has_colour()))
     } else {
         print_json(&request_json(item))
     }

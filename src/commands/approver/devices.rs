@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use countersign::client::approver::{Approver, DeviceStanding, KnownDevices, ListedDevice};
+use countersign::client::approver::{
+    Approver, DeviceStanding, KnownDevices, ListedDevice, SeatNotice,
+};
 use countersign::client::{ClientError, visible};
 use countersign::e2e::{DeviceId, DeviceName, EndorsementRequest};
 use serde_json::{Value, json};
@@ -178,7 +180,7 @@ async fn finish(
     let (name, id) = (request.bundle().name().as_str(), request.bundle().id());
     screen.remark(&format!("added {} ({id})", visible(name)));
     share(approver, screen).await;
-    publish(approver, screen).await?;
+    tell(&approver.add_to_seats().await?, screen);
     if options.json {
         print_json(&json!({ "deviceId": id.to_string(), "name": name }))?;
     }
@@ -278,24 +280,20 @@ async fn revoke(options: &ClientOptions, id: &str, yes: bool) -> anyhow::Result<
         screen.say("no device was revoked");
         return Ok(ExitAction::code(DENIED));
     }
-    approver.revoke_known(device, &devices).await?;
+    let notices = approver.revoke_known(device, &devices).await?;
     screen.remark(&format!("revoked {name} ({device})"));
-    publish(&approver, &mut screen).await?;
+    tell(&notices, &mut screen);
     if options.json {
         print_json(&json!({ "deviceId": device.to_string(), "inForce": false }))?;
     }
     Ok(ExitAction::DONE)
 }
 
-/// Tells the approver's teams about the devices, and the person about those that don't know yet.
-async fn publish(approver: &Approver, screen: &mut TerminalScreen) -> anyhow::Result<()> {
-    for (team, error) in approver.publish_devices().await? {
-        screen.say(&format!(
-            "the team {} still has your former devices: {error}; tell an owner",
-            visible(&team)
-        ));
+/// Tells the person what the change means for their seats in teams.
+fn tell(notices: &[SeatNotice], screen: &mut TerminalScreen) {
+    for notice in notices {
+        screen.say(&notice.to_string());
     }
-    Ok(())
 }
 
 async fn confirmed(approver: &Approver, device: DeviceId, name: &str) -> anyhow::Result<bool> {

@@ -165,7 +165,7 @@ pub async fn show(args: ShowArgs) -> anyhow::Result<ExitAction> {
     if args.options.json {
         print_json(&request_json(&item))?;
     } else {
-        print_line(&render(&item, approver.now(), output_has_colour()))?;
+        print_line(&render(&item, &approver, output_has_colour()))?;
     }
     Ok(ExitAction::DONE)
 }

@@ -37,7 +37,7 @@ pub fn open_sealed(file: &ProfileFile) -> anyhow::Result<Approver> {
 pub async fn decide_here(approver: &Approver, item: &InboxRequest) -> anyhow::Result<bool> {
     print_line(&format!(
         "{}\n",
-        render(item, approver.now(), output_has_colour())
+        render(item, approver, output_has_colour())
     ))?;
     let mut hints = ArtifactHints::default();
     let verdict = match &item.content {

@@ -19,6 +19,7 @@ mod questions;
 mod receipt;
 mod rule_text;
 mod team;
+mod team_options;
 mod team_text;
 mod verify;
 mod view;
@@ -27,10 +28,11 @@ use clap::Subcommand;
 
 use super::exit_action::ExitAction;
 
+pub use self::input::says_yes;
 pub use self::local::{decide_here, open_sealed};
 pub use self::orders::{end_grant, given_grants};
-pub use self::pair::{pair, pairings, unpair};
-pub use self::rule_text::rule_sentence;
+pub use self::pair::{pair, pairings, unpair, unpair_question};
+pub use self::rule_text::{TeamNames, rule_sentence};
 pub use self::view::{headline as artifact_headline, payload_headline};
 
 #[derive(Subcommand)]

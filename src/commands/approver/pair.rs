@@ -2,9 +2,9 @@
 
 use anyhow::Context as _;
 use countersign::client::approver::{Approver, EnrolmentProgress, PairingChoice};
-use countersign::client::profile::{EnforcerRecord, ProfileFile};
+use countersign::client::profile::{EnforcerRecord, ProfileFile, known_teams};
 use countersign::client::{ClientError, visible};
-use countersign::e2e::PairingLink;
+use countersign::e2e::{PairingLink, TeamId};
 use countersign::protocol::pairing::PairingCode;
 use serde_json::json;
 
@@ -12,7 +12,7 @@ use super::input::{argument_or_input, open};
 use super::passphrase;
 use crate::commands::client_options::{ClientOptions, ListedEntry};
 use crate::commands::exit_action::{DENIED, ExitAction};
-use crate::commands::output::print_json;
+use crate::commands::output::{print_json, remark};
 use crate::commands::terminal::{Colour, TerminalScreen, confirm_digits};
 
 /// Answers a pairing that an enforcer has begun.
@@ -124,9 +124,43 @@ pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedEntry>> {
     Ok(pairings)
 }
 
+/// The consequence of ending a pairing for others than this person, as a question. None if there is
+/// none.
+pub fn unpair_question(file: &ProfileFile, enforcer: &str) -> anyhow::Result<Option<String>> {
+    let profile = file.load()?;
+    let mut records = profile.approver.iter().flat_map(|own| &own.enforcers);
+    let record = records.find(|record| record.id == enforcer && !record.teams.is_empty());
+    let Some(record) = record else {
+        return Ok(None);
+    };
+    let known = known_teams(file)?;
+    let teams = record.teams.iter().map(|id| {
+        let mut chains = known.get(id).into_iter().flatten();
+        let chain = chains.find_map(|chain| chain.as_ref().ok());
+        visible(chain.map_or(id, |chain| &chain.content().name))
+    });
+    let teams = teams.collect::<Vec<_>>().join(" and ");
+    let enforcer = visible(enforcer);
+    Ok(Some(format!(
+        "This device has paired {enforcer} with {teams}: its members won't be asked any more either. Unpair {enforcer}?"
+    )))
+}
+
 /// False if there was no such pairing.
 pub async fn unpair(file: &ProfileFile, enforcer: &str) -> anyhow::Result<bool> {
     let mut approver = passphrase::open(file)?;
+    let record = approver.enforcer(enforcer);
     let ended = approver.unpair(enforcer).await;
-    ended.context("the pairing was removed on this device, but the gateway could not be told")
+    let ended = ended
+        .context("the pairing was removed on this device, but the gateway could not be told")?;
+    let team = record.and_then(|record| TeamId::parse(&record.introduced_in?).ok());
+    if let Some(team) = team {
+        let name = approver.team_names().remove(&team);
+        let name = name.map_or_else(|| team.to_string(), |name| visible(&name));
+        remark(&format!(
+            "{} still asks the team {name}; leave the team, or ask an owner to unpair it",
+            visible(enforcer)
+        ));
+    }
+    Ok(ended)
 }

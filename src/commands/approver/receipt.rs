@@ -12,7 +12,7 @@ use countersign::protocol::id::ApproverId;
 use serde_json::{Value, json};
 
 use super::artifact::members_of;
-use super::rule_text::rule_sentence;
+use super::rule_text::{TeamNames, rule_sentence};
 use super::view::render_artifact;
 use crate::commands::exit_action::{DENIED, ExitAction};
 use crate::commands::output::{print_json, print_line};
@@ -119,7 +119,7 @@ fn unproven(receipt: &Receipt, report: &ReceiptReport) -> Option<String> {
     let decided = [ReceiptFact::Decision, ReceiptFact::Device];
     let has_decisions = decided.iter().all(|fact| report.is_proven(*fact));
     if is_proven {
-        let problem = "a device has left its seat since, and only a proof from the log tells its decisions from those of a thief (countersign receipt prove)";
+        let problem = "a device has left its seat since, or the time of a stand-in is over, and only a proof from the log tells its decisions from those of a later day (countersign receipt prove)";
         return Some(problem.to_owned());
     }
     let is_bare = receipt.artifact.is_none() && has_decisions && report.is_consistent();
@@ -193,7 +193,7 @@ fn report_text(receipt: &Receipt, report: &ReceiptReport) -> String {
         lines.push(format!("{word} by {enforcer} at {at}"));
     }
     if let Some(rule) = report.artifact.as_ref().and_then(|it| it.rule()) {
-        lines.push(rule_sentence(rule));
+        lines.push(rule_sentence(rule, &TeamNames::new()));
     }
     let parts = receipt.parts.iter().zip(&report.parts);
     lines.extend(parts.map(|(part, shown)| part_line(part, shown, report)));
@@ -208,7 +208,10 @@ fn report_text(receipt: &Receipt, report: &ReceiptReport) -> String {
         lines.push(format!("{word} {}", sentence(receipt, check)));
     }
     if let Some(artifact) = &report.artifact {
-        lines.push(format!("\n{}", render_artifact(artifact, colour)));
+        lines.push(format!(
+            "\n{}",
+            render_artifact(artifact, &TeamNames::new(), colour)
+        ));
     }
     lines.join("\n")
 }
@@ -285,7 +288,7 @@ fn sentence(receipt: &Receipt, check: &ReceiptCheck) -> String {
             }
         }
         ReceiptFact::Current => {
-            format!("In the newest state that is known here, {who} still has this device.")
+            format!("In the newest state that is known here, {who} still decides with this device.")
         }
         ReceiptFact::Hints => format!("Comment and choice of {who} are those that were signed."),
         ReceiptFact::Enforcer => {

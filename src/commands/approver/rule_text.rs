@@ -1,22 +1,28 @@
 //! The rule of a request, in one sentence.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use countersign::client::visible;
-use countersign::e2e::{ArtifactRule, CommentDuty, EscalationStep, RuleAsk, RuleTerms, TeamHead};
+use countersign::e2e::{
+    ArtifactRule, CommentDuty, EscalationStep, RuleAsk, RuleTerms, TeamHead, TeamId,
+};
 use countersign::protocol::id::ApproverId;
 
-pub fn rule_sentence(rule: &ArtifactRule) -> String {
+/// The names of the teams that a profile knows.
+pub type TeamNames = BTreeMap<TeamId, String>;
+
+pub fn rule_sentence(rule: &ArtifactRule, names: &TeamNames) -> String {
     match rule {
-        ArtifactRule::Known(rule) => terms_sentence(&rule.terms),
+        ArtifactRule::Known(rule) => terms_sentence(&rule.terms, names),
         ArtifactRule::Unknown => {
             "This program does not know the rule. You can only reject the request.".to_owned()
         }
     }
 }
 
-fn terms_sentence(terms: &RuleTerms) -> String {
-    let asks: Vec<_> = terms.asks.iter().map(ask_text).collect();
+fn terms_sentence(terms: &RuleTerms, names: &TeamNames) -> String {
+    let asks = terms.asks.iter().map(|ask| ask_text(ask, names));
+    let asks: Vec<_> = asks.collect();
     let mut parts = vec![asks.join(", and one of ")];
     parts.push(match terms.rejections {
         1 => "one rejection ends it".to_owned(),
@@ -35,26 +41,29 @@ fn terms_sentence(terms: &RuleTerms) -> String {
     format!("One of {}.", parts.join("; "))
 }
 
-fn ask_text(ask: &RuleAsk) -> String {
+fn ask_text(ask: &RuleAsk, names: &TeamNames) -> String {
     let noun = match ask.approvals {
         1 => "approval",
         _ => "approvals",
     };
-    let later = ask.escalate.iter().map(step_text);
+    let later = ask.escalate.iter().map(|step| step_text(step, names));
     let later: String = later.collect();
-    let from = source(ask.team, &ask.from);
+    let from = source(ask.team, &ask.from, names);
     format!("{} {noun}, from {from}{later}", ask.approvals)
 }
 
-fn step_text(step: &EscalationStep) -> String {
-    let (from, after) = (source(step.team, &step.from), step.after_seconds);
-    format!(", after {after} seconds also from {from}")
+fn step_text(step: &EscalationStep, names: &TeamNames) -> String {
+    let from = source(step.team, &step.from, names);
+    format!(", after {} seconds also from {from}", step.after_seconds)
 }
 
-fn source(team: Option<TeamHead>, ids: &BTreeSet<ApproverId>) -> String {
-    match team {
-        Some(head) => format!("the team {}", head.team),
-        None => people(ids),
+fn source(team: Option<TeamHead>, ids: &BTreeSet<ApproverId>, names: &TeamNames) -> String {
+    let Some(TeamHead { team, .. }) = team else {
+        return people(ids);
+    };
+    match names.get(&team) {
+        Some(name) => format!("the team {}", visible(name)),
+        None => format!("another team ({team})"),
     }
 }
 

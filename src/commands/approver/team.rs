@@ -1,19 +1,19 @@
 //! `team`: create a team, join one, and change its members.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use countersign::client::approver::Approver;
 use countersign::client::{ClientError, visible};
-use countersign::e2e::{CommentDuty, TeamChain, TeamContent, TeamLink, TeamMinimum};
-use countersign::protocol::id::{ApproverId, TextId as _};
-use countersign::protocol::timestamp::Timestamp;
+use countersign::e2e::{TeamChain, TeamContent, TeamLink, TeamMinimum, TeamSeat};
+use countersign::protocol::id::ApproverId;
 use serde_json::json;
 
 use super::input::{argument_or_input, open, says_yes};
+use super::team_options::{MinimumArgs, StandInArgs, approver_id, moment};
 use super::team_text::{lines, shown_devices, team_json};
 use crate::commands::client_options::ClientOptions;
 use crate::commands::exit_action::{DENIED, ExitAction};
 use crate::commands::output::{print_json, print_line};
-use crate::commands::terminal::{TerminalScreen, parse_duration};
+use crate::commands::terminal::TerminalScreen;
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -66,86 +66,36 @@ enum TeamCommand {
         #[arg(long)]
         yes: bool,
     },
-    /// Remove a member.
+    /// Remove a member, who needs a new invitation to come back.
     Remove {
         team: String,
         #[arg(value_parser = approver_id)]
         id: ApproverId,
+        /// Don't ask first.
+        #[arg(long)]
+        yes: bool,
     },
     /// Change the least that rules with the team demand, or make a member an owner.
     Set {
         team: String,
         #[command(flatten)]
         minimum: MinimumArgs,
-        /// Make a member an owner.
+        /// Make a member an owner. Only they can give that up, by leaving.
         #[arg(long, value_name = "ID", value_parser = approver_id)]
         owner: Option<ApproverId>,
+        /// Don't ask first.
+        #[arg(long)]
+        yes: bool,
     },
     /// Name somebody who decides on your seat for a time, or end that.
     StandIn(StandInArgs),
-    /// Leave a team. An owner is removed by another owner.
-    Leave { team: String },
-}
-
-/// The least that rules with the team demand.
-#[derive(Args)]
-struct MinimumArgs {
-    /// So many members must approve.
-    #[arg(long, value_name = "N")]
-    approvals: Option<u32>,
-    /// So many rejections end it, or fewer.
-    #[arg(long, value_name = "N")]
-    rejections: Option<u32>,
-    /// The decisions that need a comment.
-    #[arg(long, value_name = "WHEN", value_parser = comment_duty)]
-    comment: Option<CommentDuty>,
-    /// Whether the people who work with the agent may not approve.
-    #[arg(long, value_name = "YES|NO")]
-    separate: Option<YesNo>,
-}
-
-#[derive(Args)]
-struct StandInArgs {
-    team: String,
-    /// An approver who has answered your invitation: `team invite`, `team join`.
-    #[arg(long, value_name = "ID", value_parser = approver_id, required_unless_present = "end")]
-    to: Option<ApproverId>,
-    /// A time such as 2026-12-24T18:00:00Z, or a duration from now such as 2d. Otherwise, at once.
-    #[arg(long, value_name = "TIME")]
-    from: Option<String>,
-    /// The same, at most 30 days later.
-    #[arg(long, value_name = "TIME", required_unless_present = "end")]
-    until: Option<String>,
-    /// Nobody stands in any more.
-    #[arg(long, conflicts_with_all = ["to", "from", "until"])]
-    end: bool,
-    #[arg(long)]
-    yes: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum YesNo {
-    Yes,
-    No,
-}
-
-impl MinimumArgs {
-    fn change(&self, minimum: &mut TeamMinimum) {
-        minimum.approvals = self.approvals.unwrap_or(minimum.approvals);
-        minimum.rejections = self.rejections.unwrap_or(minimum.rejections);
-        minimum.comment = self.comment.unwrap_or(minimum.comment);
-        minimum.separate = self
-            .separate
-            .map_or(minimum.separate, |it| it == YesNo::Yes);
-    }
-}
-
-fn approver_id(text: &str) -> Result<ApproverId, &'static str> {
-    ApproverId::parse(text).ok_or("expected the id of an approver")
-}
-
-fn comment_duty(text: &str) -> Result<CommentDuty, &'static str> {
-    CommentDuty::parse(text).ok_or("expected none, reject, approve or always")
+    /// Leave a team. The last owner cannot.
+    Leave {
+        team: String,
+        /// Don't ask first.
+        #[arg(long)]
+        yes: bool,
+    },
 }
 
 pub async fn run(args: TeamArgs) -> anyhow::Result<ExitAction> {
@@ -167,7 +117,9 @@ pub async fn run(args: TeamArgs) -> anyhow::Result<ExitAction> {
             approver.team(&id).await?
         }
         TeamCommand::List => return list(&approver, options),
-        TeamCommand::Join { link, yes } => return join(&approver, &mut screen, link, *yes).await,
+        TeamCommand::Join { link, yes } => {
+            return join(&approver, &mut screen, link, (*yes, options.json)).await;
+        }
         TeamCommand::Show { team } => approver.team(team).await?,
         TeamCommand::Invite { team, id } => {
             let chain = approver.team(team).await?;
@@ -181,33 +133,62 @@ pub async fn run(args: TeamArgs) -> anyhow::Result<ExitAction> {
             }
             return Ok(ExitAction::DONE);
         }
-        TeamCommand::Add { team, yes } => return add(&approver, &mut screen, team, *yes).await,
-        TeamCommand::Remove { team, id } => {
-            changed(&approver, team, |content| {
+        TeamCommand::Add { team, yes } => {
+            add(&approver, &mut screen, team, *yes).await?;
+            approver.team(team).await?
+        }
+        TeamCommand::Remove { team, id, yes } => {
+            let shown = visible(id.as_str());
+            let question = format!(
+                "Remove {shown} from {}? Approvals of {shown} stop counting at once, and only a new invitation brings {shown} back.",
+                visible(team)
+            );
+            let question = Some(question).filter(|_| !*yes);
+            let changed = changed(&approver, team, question, |content| {
+                seat_in(content, id)?;
                 content.seats.retain(|seat| seat.approver != *id);
-            })
-            .await?
+                Ok(())
+            });
+            match changed.await? {
+                Some(chain) => chain,
+                None => return Ok(ExitAction::code(DENIED)),
+            }
         }
         TeamCommand::Set {
             team,
             minimum,
             owner,
+            yes,
         } => {
-            changed(&approver, team, |content| {
+            let question = minimum.question(team, owner.as_ref());
+            let question = Some(question).filter(|_| !*yes);
+            let changed = changed(&approver, team, question, |content| {
                 minimum.change(&mut content.minimum);
-                if let Some(seat) = owner.as_ref().and_then(|id| content.seat_mut(id)) {
-                    seat.owner = true;
+                if let Some(id) = owner {
+                    seat_in(content, id)?.owner = true;
                 }
-            })
-            .await?
+                Ok(())
+            });
+            match changed.await? {
+                Some(chain) => chain,
+                None => return Ok(ExitAction::code(DENIED)),
+            }
         }
         TeamCommand::StandIn(args) => match stand_in(&approver, args).await? {
             Some(chain) => chain,
             None => return Ok(ExitAction::code(DENIED)),
         },
-        TeamCommand::Leave { team } => {
-            approver.leave_team(&approver.team(team).await?).await?;
-            screen.remark("you have left the team");
+        TeamCommand::Leave { team, yes } => {
+            let shown = visible(team);
+            let question = format!("Leave {shown}? Only a new invitation brings you back.");
+            if !*yes && !says_yes(&question).await? {
+                return Ok(ExitAction::code(DENIED));
+            }
+            approver.leave_team(team).await?;
+            screen.remark(&format!("you are not in {shown} any more"));
+            if options.json {
+                print_json(&json!({ "team": team, "isMember": false }))?;
+            }
             return Ok(ExitAction::DONE);
         }
     };
@@ -215,34 +196,40 @@ pub async fn run(args: TeamArgs) -> anyhow::Result<ExitAction> {
     Ok(ExitAction::DONE)
 }
 
-/// A change that changes nothing is a mistake: of an id, or of the options.
+/// A change that changes nothing is a mistake: of an id, or of the options. None if the person does
+/// not want it after all.
 async fn changed(
     approver: &Approver,
     team: &str,
-    change: impl FnOnce(&mut TeamContent),
-) -> anyhow::Result<TeamChain> {
+    question: Option<String>,
+    change: impl FnOnce(&mut TeamContent) -> Result<(), ClientError>,
+) -> anyhow::Result<Option<TeamChain>> {
     let chain = approver.team(team).await?;
+    let mut next = chain.content().clone();
+    change(&mut next)?;
+    if next == *chain.content() {
+        let problem = "that changes nothing in the team; see: countersign team show";
+        return Err(ClientError::Choice(problem).into());
+    }
+    if let Some(question) = question
+        && !says_yes(&question).await?
+    {
+        return Ok(None);
+    }
     let published = approver.change_team(&chain, |content| {
-        change(content);
-        if content == chain.content() {
-            return Err(ClientError::Choice(
-                "that changes nothing in the team; see: countersign team show",
-            ));
-        }
+        *content = next;
         Ok(())
     });
     published.await?;
-    Ok(approver.known_team(chain.head().team)?)
+    Ok(Some(approver.known_team(chain.head().team)?))
 }
 
-/// A time, or a duration from now.
-fn moment(text: &str, now: Timestamp) -> anyhow::Result<Timestamp> {
-    if let Some(at) = Timestamp::parse(text) {
-        return Ok(at);
-    }
-    let problem = "expected a time such as 2026-12-24T18:00:00Z, or a duration such as 14d";
-    let after = parse_duration(text).map_err(|_| ClientError::Choice(problem))?;
-    Ok(Timestamp::from(now.inner() + after))
+fn seat_in<'c>(
+    content: &'c mut TeamContent,
+    id: &ApproverId,
+) -> Result<&'c mut TeamSeat, ClientError> {
+    let problem = "the team has no member with this id; see: countersign team show";
+    content.seat_mut(id).ok_or(ClientError::Choice(problem))
 }
 
 async fn stand_in(approver: &Approver, args: &StandInArgs) -> anyhow::Result<Option<TeamChain>> {
@@ -262,7 +249,7 @@ async fn stand_in(approver: &Approver, args: &StandInArgs) -> anyhow::Result<Opt
         visible(to.as_str()),
         shown_devices(answer.consent.devices()),
     );
-    let question = format!("Let {shown} on {devices} decide for you until {until}?");
+    let question = format!("Let {shown} on {devices} decide for you from {from} until {until}?");
     if !args.yes && !says_yes(&question).await? {
         return Ok(None);
     }
@@ -299,7 +286,7 @@ async fn join(
     approver: &Approver,
     screen: &mut TerminalScreen,
     link: &str,
-    yes: bool,
+    (yes, json): (bool, bool),
 ) -> anyhow::Result<ExitAction> {
     let link = TeamLink::parse(&argument_or_input(link)?)?;
     let chain = approver.invited_team(&link).await?;
@@ -314,6 +301,9 @@ async fn join(
     screen.remark(&format!(
         "answered; you take part in {name} once the person who invited you has admitted you"
     ));
+    if json {
+        print_json(&team_json(&chain))?;
+    }
     Ok(ExitAction::DONE)
 }
 
@@ -322,7 +312,7 @@ async fn add(
     screen: &mut TerminalScreen,
     team: &str,
     yes: bool,
-) -> anyhow::Result<ExitAction> {
+) -> anyhow::Result<()> {
     let mut chain = approver.team(team).await?;
     let answers = approver.team_answers(&chain).await?;
     if answers.is_empty() {
@@ -339,5 +329,5 @@ async fn add(
         chain = approver.known_team(chain.head().team)?;
         screen.remark(&format!("{id} is a member"));
     }
-    Ok(ExitAction::DONE)
+    Ok(())
 }

@@ -1,7 +1,7 @@
 //! Teams as `team` prints them, for people and for programs.
 
 use countersign::client::visible;
-use countersign::e2e::{DeviceBundle, StandIn, TeamChain};
+use countersign::e2e::{CommentDuty, DeviceBundle, StandIn, TeamChain, TeamMinimum};
 use serde_json::{Value, json};
 
 pub fn team_json(chain: &TeamChain) -> Value {
@@ -43,16 +43,32 @@ pub fn shown_devices(devices: &[DeviceBundle]) -> String {
     devices.collect::<Vec<_>>().join(", ")
 }
 
+/// The rest of the least that rules demand, without the defaults.
+fn further_minimum(minimum: &TeamMinimum) -> String {
+    let mut text = match minimum.rejections {
+        0 | 1 => String::new(),
+        count => format!(", denied by {count} rejections"),
+    };
+    if minimum.comment != CommentDuty::None {
+        text += &format!(", comment: {}", minimum.comment.as_str());
+    }
+    if minimum.separate {
+        text += ", not by people who work with the agent";
+    }
+    text
+}
+
 pub fn lines(chain: &TeamChain) -> Vec<String> {
     let (head, content) = (chain.head(), chain.content());
     let minimum = &content.minimum;
     let mut lines = vec![format!(
-        "{}  {}  state {}, at least {} of {} approvals",
+        "{}  {}  state {}, at least {} of {} approvals{}",
         head.team,
         visible(&content.name),
         head.seq,
         minimum.approvals,
         content.seats.len(),
+        further_minimum(minimum),
     )];
     if minimum.approvals as usize > content.seats.len() {
         lines.push("  too few members: nothing can be approved".to_owned());

@@ -7,12 +7,14 @@ use anyhow::Context as _;
 use clap::Args;
 use countersign::client::log::known_keys;
 use countersign::client::{ClientError, DecisionRecord, MAX_RECORD_BYTES, VerifiedRecord, visible};
+use countersign::clock::Clock;
 use countersign::e2e::{DeviceId, Error, ReceiptAnchors};
 use serde_json::json;
 
 use super::anchors::{add_devices, add_file, add_teams, profile_anchors, profile_trusts};
 use super::artifact::members_of;
 use super::receipt::{ReceiptDemands, is_receipt, verify_receipt};
+use super::rule_text::TeamNames;
 use super::view::render_artifact;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::exit_action::{DENIED, ExitAction};
@@ -43,7 +45,7 @@ pub struct VerifyArgs {
     /// its states are in the receipt. Once for each.
     #[arg(long = "team", value_name = "ID", allow_hyphen_values = true)]
     teams: Vec<String>,
-    /// Trust what a file of `countersign anchors` names, instead of what the profile knows.
+    /// Trust what a file of `countersign anchors` names, instead of the profile's devices and teams.
     #[arg(long, value_name = "FILE")]
     anchors: Option<PathBuf>,
     #[command(flatten)]
@@ -76,6 +78,7 @@ pub fn run(args: &VerifyArgs) -> anyhow::Result<ExitAction> {
     let mut screen = TerminalScreen::new(args.options.json);
     if is_receipt(&text) {
         let anchors = args.anchors()?;
+        let anchors = anchors.with_time(Clock::system().now());
         let keys = known_keys(&args.options.file()?)?.into_iter();
         let anchors = keys.fold(anchors, |anchors, (tenant, key)| {
             anchors.with_log_key(tenant, key)
@@ -191,6 +194,6 @@ fn print(record: &DecisionRecord, verified: &VerifiedRecord, json: bool) -> anyh
         signed.expires_at,
         visible(artifact.request_id().as_str()),
         artifact.artifact_type(),
-        render_artifact(artifact, colour),
+        render_artifact(artifact, &TeamNames::new(), colour),
     ))
 }

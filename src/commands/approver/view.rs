@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use countersign::agent::Agent;
-use countersign::client::approver::{InboxRequest, StrangeDevice, agent_reason, requested_actions};
+use countersign::client::approver::{
+    Approver, InboxRequest, StrangeDevice, agent_reason, requested_actions,
+};
 use countersign::client::visible;
 use countersign::e2e::{ArtifactRule, DEVICES, LOG, OUTCOME, PlainArtifact, REPOSITORY, RULE};
 use countersign::protocol::timestamp::Timestamp;
@@ -13,7 +15,7 @@ use serde_json::{Map, Value, json};
 
 use super::artifact::members_of;
 use super::payload::{formatted, render_payload, shell_line, warnings};
-use super::rule_text::rule_sentence;
+use super::rule_text::{TeamNames, rule_sentence};
 use crate::commands::terminal::{Colour, minutes, paint};
 
 const SALT: &str = "countersign.salt";
@@ -140,7 +142,8 @@ pub fn payload_headline(artifact_type: &str, payload: &Map<String, Value>) -> St
 }
 
 /// A whole item.
-pub fn render(item: &InboxRequest, now: Timestamp, colour: bool) -> String {
+pub fn render(item: &InboxRequest, approver: &Approver, colour: bool) -> String {
+    let now = approver.now();
     let mut text = String::new();
     if let Ok(opened) = &item.content {
         let artifact = opened.artifact();
@@ -162,7 +165,11 @@ pub fn render(item: &InboxRequest, now: Timestamp, colour: bool) -> String {
     line("asked by", &who(item));
     line("time", &time_left(item, now));
     match &item.content {
-        Ok(opened) => text.push_str(&render_artifact(opened.artifact(), colour)),
+        Ok(opened) => text.push_str(&render_artifact(
+            opened.artifact(),
+            &approver.team_names(),
+            colour,
+        )),
         Err(problem) => {
             let problem = format!("This request can't be approved: {problem}.");
             let problem = paint(colour, Colour::Yellow, &problem);
@@ -177,7 +184,7 @@ pub fn render(item: &InboxRequest, now: Timestamp, colour: bool) -> String {
 }
 
 /// An artifact, from its repository to its last member.
-pub fn render_artifact(artifact: &PlainArtifact, colour: bool) -> String {
+pub fn render_artifact(artifact: &PlainArtifact, names: &TeamNames, colour: bool) -> String {
     let mut members = members_of(artifact);
     let mut rest = members
         .as_object_mut()
@@ -190,7 +197,7 @@ pub fn render_artifact(artifact: &PlainArtifact, colour: bool) -> String {
     };
     line("repository", artifact.repository());
     if let Some(rule) = artifact.rule() {
-        line("rule", &rule_sentence(rule));
+        line("rule", &rule_sentence(rule, names));
     }
     for (member, name) in [
         ("baseRevision", "revision"),

@@ -95,10 +95,58 @@ fn compare(answer: &GatewayAnswer, now: OffsetDateTime, report: &mut FindingRepo
     }
 }
 
+async fn teams(enforcer: &Enforcer, reached: bool, report: &mut FindingReport) {
+    let records = match enforcer.teams() {
+        Ok(records) => records,
+        Err(error) => {
+            return report.add(
+                "teams".to_owned(),
+                FindingStatus::Failed,
+                error.to_string(),
+                None,
+            );
+        }
+    };
+    for record in records {
+        let check = format!("team {}", visible(&record.name().unwrap_or_default()));
+        if !reached {
+            let message = format!("last read at {}", visible(&record.checked_at));
+            let remedy = "its states are read again once the gateway answers";
+            report.warn(check, message, remedy);
+            continue;
+        }
+        match enforcer.renewed_team(&record).await {
+            Ok(chain) => {
+                let (seats, least) = (
+                    chain.content().seats.len(),
+                    chain.content().minimum.approvals,
+                );
+                if least as usize > seats {
+                    let message = format!(
+                        "{seats} members, and {least} approvals at least, so nothing can be approved"
+                    );
+                    report.fail(
+                        check,
+                        message,
+                        "let an owner invite members, or lower the number: countersign team set",
+                    );
+                } else {
+                    report.ok(
+                        check,
+                        format!("{seats} members decide, at least {least} of them"),
+                    );
+                }
+            }
+            Err(error) => report.add(check, FindingStatus::Failed, error.to_string(), None),
+        }
+    }
+}
+
 async fn approvers(enforcer: &mut Enforcer, reached: bool, report: &mut FindingReport) {
     let approvers = enforcer.approvers().to_vec();
+    teams(enforcer, reached, report).await;
     if enforcer.asks_teams_only() {
-        return report.ok("pairing", "the members of a team decide");
+        return;
     }
     if approvers.is_empty() {
         let message = "no approver is paired, so nobody can approve anything";

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use clap::Args;
 use countersign::client::approver::{KnownKey, PairingChoice};
-use countersign::client::enforcer::{Enforcer, PairingCompletion};
+use countersign::client::enforcer::{Enforcer, PairingCompletion, team_name};
 use countersign::client::profile::ProfileFile;
 use countersign::client::{ClientError, visible};
 use countersign::clock::Clock;
@@ -222,17 +222,18 @@ pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedEntry>> {
     });
     let mut listed: Vec<_> = pairings.collect::<anyhow::Result<_>>()?;
     listed.extend(enforcer.teams()?.iter().map(|record| {
-        let name = record.chain().map(|chain| chain.content().name.clone());
-        let shown = match &name {
-            Ok(name) => visible(name),
-            Err(error) => format!("{error}"),
+        let (name, problem) = (record.name(), record.chain().err());
+        let name = name.as_deref().map(visible).unwrap_or_default();
+        let shown = match &problem {
+            None => "its members decide".to_owned(),
+            Some(problem) => problem.to_string(),
         };
         ListedEntry {
-            json: json!({ "role": "enforcer", "teamId": record.team_id, "name": name.ok() }),
-            line: format!(
-                "team:{}  {shown}: its members decide",
-                visible(&record.team_id)
-            ),
+            json: json!({
+                "role": "enforcer", "teamId": record.team_id, "name": name,
+                "problem": problem.as_ref().map(ToString::to_string),
+            }),
+            line: format!("team:{}  {name}: {shown}", visible(&record.team_id)),
         }
     }));
     Ok(listed)
@@ -241,7 +242,7 @@ pub fn pairings(file: &ProfileFile) -> anyhow::Result<Vec<ListedEntry>> {
 /// False if there was no such pairing.
 pub async fn unpair(file: &ProfileFile, approver: &str) -> anyhow::Result<bool> {
     let mut enforcer = Enforcer::open(file, &Clock::system())?;
-    let ended = match approver.strip_prefix("team:") {
+    let ended = match team_name(approver) {
         Some(team) => enforcer.unpair_team(team).await,
         None => enforcer.unpair(approver).await,
     };

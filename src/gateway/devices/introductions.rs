@@ -22,12 +22,61 @@ use crate::store::devices::introduction::{IntroductionFact, NewIntroduction};
 /// ones.
 const CLOCK_SKEW_GRACE: Duration = Duration::minutes(10);
 
-/// A signed introduction, well formed and about the right tenant and approver.
+/// A signed introduction, well formed and about the right tenant, approver and team.
 #[derive(Debug)]
 pub struct IntroductionCommand {
-    signed: SignedIntroduction,
+    pub(in crate::gateway) signed: SignedIntroduction,
     /// As it was received.
-    text: String,
+    pub(in crate::gateway) text: String,
+}
+
+impl IntroductionCommand {
+    pub(in crate::gateway) fn line(&self) -> IntroductionLine {
+        let introduction = self.signed.introduction();
+        IntroductionLine {
+            enforcer_id: introduction.claimed().id().clone(),
+            device_id: introduction.by().to_string(),
+            at: introduction.at(),
+        }
+    }
+
+    /// What the store keeps of it. `line` is its own.
+    pub(in crate::gateway) fn row<'a>(&'a self, line: &'a IntroductionLine) -> NewIntroduction<'a> {
+        NewIntroduction {
+            enforcer: &line.enforcer_id,
+            device: &line.device_id,
+            at: line.at,
+            signed: &self.text,
+        }
+    }
+}
+
+/// The refusals of an introduction, which differ by those whom it is for.
+pub(in crate::gateway) struct IntroductionRefusals {
+    pub no_signer: Error,
+    pub not_paired: Error,
+    pub too_many: Error,
+}
+
+impl IntroductionRefusals {
+    /// The introduction that stands, and whether it is new.
+    pub(in crate::gateway) fn judge(
+        self,
+        fact: IntroductionFact,
+        mut line: IntroductionLine,
+    ) -> Result<(IntroductionLine, bool)> {
+        match fact {
+            IntroductionFact::Written => Ok((line, true)),
+            IntroductionFact::Stands(at) => {
+                line.at = at;
+                Ok((line, false))
+            }
+            IntroductionFact::NoTenant => Err(Error::NotFound),
+            IntroductionFact::NoSigner => Err(self.no_signer),
+            IntroductionFact::NotPaired => Err(self.not_paired),
+            IntroductionFact::TooMany => Err(self.too_many),
+        }
+    }
 }
 
 impl DeviceService {
@@ -64,34 +113,16 @@ impl DeviceService {
         let store = &self.context.store.credentials;
         let rows = store.device_statements(tenant, approver).await?;
         judge_introduction(&rows, &command.signed)?;
-        let introduction = command.signed.introduction();
-        let enforcer = introduction.claimed().id();
-        let mut line = IntroductionLine {
-            enforcer_id: enforcer.clone(),
-            device_id: introduction.by().to_string(),
-            at: introduction.at(),
+        let (actor, line) = (caller.actor(approver), command.line());
+        let new = command.row(&line);
+        let fact = store.introduce(&actor, tenant, approver, &new).await?;
+        let limit = MAX_INTRODUCTIONS;
+        let refusals = IntroductionRefusals {
+            no_signer: DeviceError::RevokedSigner.into(),
+            not_paired: DeviceError::NotPaired.into(),
+            too_many: DeviceError::TooManyIntroductions { limit }.into(),
         };
-        let new = NewIntroduction {
-            enforcer,
-            device: &line.device_id,
-            at: line.at,
-            signed: &command.text,
-        };
-        let actor = caller.actor(approver);
-        match store.introduce(&actor, tenant, approver, &new).await? {
-            IntroductionFact::Written => Ok((line, true)),
-            IntroductionFact::Stands(at) => {
-                line.at = at;
-                Ok((line, false))
-            }
-            IntroductionFact::NoTenant => Err(Error::NotFound),
-            IntroductionFact::NoSigner => Err(DeviceError::RevokedSigner.into()),
-            IntroductionFact::NotPaired => Err(DeviceError::NotPaired.into()),
-            IntroductionFact::TooMany => {
-                let limit = MAX_INTRODUCTIONS;
-                Err(DeviceError::TooManyIntroductions { limit }.into())
-            }
-        }
+        refusals.judge(fact, line)
     }
 
     /// The introductions of enforcers that are paired, by devices in force.

@@ -1,7 +1,9 @@
 //! Joining a team, and introducing enforcers to it. Owners' devices judge consents, and members' devices introductions.
 
 use crate::e2e::{self, InviteId, SignedConsent, SignedIntroduction, TeamId};
-use crate::gateway::devices::introductions::check_introduced_at;
+use crate::gateway::devices::introductions::{
+    IntroductionCommand, IntroductionRefusals, check_introduced_at,
+};
 use crate::gateway::error::{Error, Result, found};
 use crate::gateway::identity::caller::{Approver, Member};
 use crate::gateway::teams::refusal::{bound, check_tenant, malformed};
@@ -15,8 +17,8 @@ use crate::protocol::reader::{InvalidMember, MemberReader};
 use crate::protocol::team::{
     MAX_TEAM_INVITATIONS, TeamConsentList, TeamIntroductionList, TeamInvitationLine,
 };
-use crate::store::devices::introduction::{IntroductionFact, NewIntroduction};
-use crate::store::teams::invitation::TeamInvitationFact;
+use crate::store::teams::introduction::TeamSigner;
+use crate::store::teams::invitation::{NewConsent, NewTeamInvitation, TeamInvitationFact};
 use crate::store::teams::state::TeamReader;
 
 /// An invitation to a team. The secret of its link is not known here.
@@ -37,6 +39,15 @@ impl TeamInvitation {
     }
 }
 
+/// A consent that its approver's device has signed.
+#[derive(Debug)]
+pub struct ConsentCommand {
+    /// The invitation that it answers.
+    pub invite: InviteId,
+    /// As it was received.
+    text: String,
+}
+
 impl TeamService {
     /// Lets an approver read the states of a team and consent, for some days. Also returns whether it is new.
     pub async fn invite(
@@ -47,10 +58,14 @@ impl TeamService {
     ) -> Result<(TeamInvitationLine, bool)> {
         let (tenant, inviter) = (&caller.origin.tenant, bound(caller)?);
         let (team, invite_id) = (team.to_string(), invitation.invite.to_string());
-        let invited = (invite_id.as_str(), &invitation.approver);
+        let new = NewTeamInvitation {
+            team: &team,
+            inviter,
+            invite: &invite_id,
+            invited: &invitation.approver,
+        };
         let actor = caller.actor(inviter);
-        let store = self.store();
-        let made = store.invite_to_team(&actor, tenant, (&team, inviter), invited);
+        let made = self.store().invite_to_team(&actor, tenant, &new);
         let (expires_at, is_new) = match made.await? {
             TeamInvitationFact::Written(expires_at) => (expires_at, true),
             TeamInvitationFact::Stands(expires_at) => (expires_at, false),
@@ -78,7 +93,7 @@ impl TeamService {
         caller: &Approver,
         team: TeamId,
         document: &JsonNode<'_>,
-    ) -> Result<(InviteId, String)> {
+    ) -> Result<ConsentCommand> {
         let signed = SignedConsent::parse(document).map_err(|error| malformed(&error))?;
         let consent = signed.consent();
         check_tenant(caller, consent.tenant())?;
@@ -88,7 +103,10 @@ impl TeamService {
         }
         caller.acting(Some(consent.approver().clone()), "/statement/approverId")?;
         signed.verify().map_err(|error| signature(&error))?;
-        Ok((consent.invite(), document.raw.to_owned()))
+        Ok(ConsentCommand {
+            invite: consent.invite(),
+            text: document.raw.to_owned(),
+        })
     }
 
     /// Keeps a consent for the one who invited. Returns whether it is new.
@@ -96,12 +114,17 @@ impl TeamService {
         &self,
         caller: &Approver,
         team: TeamId,
-        (invite, text): (InviteId, String),
+        command: &ConsentCommand,
     ) -> Result<bool> {
         let (tenant, approver) = (&caller.origin.tenant, bound(caller)?);
-        let (team, invite) = (team.to_string(), invite.to_string());
-        let store = self.store();
-        let kept = store.consent_to_team(tenant, &team, approver, &invite, &text);
+        let (team, invite) = (team.to_string(), command.invite.to_string());
+        let new = NewConsent {
+            team: &team,
+            invite: &invite,
+            approver,
+            signed: &command.text,
+        };
+        let kept = self.store().consent_to_team(tenant, &new);
         kept.await?.ok_or(Error::NotFound)
     }
 
@@ -125,7 +148,7 @@ impl TeamService {
         caller: &Approver,
         team: TeamId,
         document: &JsonNode<'_>,
-    ) -> Result<(SignedIntroduction, String)> {
+    ) -> Result<IntroductionCommand> {
         let signed = SignedIntroduction::parse(document).map_err(|error| malformed(&error))?;
         let introduction = signed.introduction();
         check_tenant(caller, introduction.tenant())?;
@@ -138,7 +161,8 @@ impl TeamService {
             return Err(Error::invalid("/statement/teamId", expected));
         }
         check_introduced_at(&self.context, introduction.at())?;
-        Ok((signed, document.raw.to_owned()))
+        let text = document.raw.to_owned();
+        Ok(IntroductionCommand { signed, text })
     }
 
     /// Keeps an introduction by a device of an owner. Also returns whether it is new.
@@ -146,7 +170,7 @@ impl TeamService {
         &self,
         caller: &Approver,
         team: TeamId,
-        (signed, text): (SignedIntroduction, String),
+        command: &IntroductionCommand,
     ) -> Result<(IntroductionLine, bool)> {
         let (tenant, approver) = (&caller.origin.tenant, bound(caller)?);
         let team = team.to_string();
@@ -154,36 +178,20 @@ impl TeamService {
         let reader = TeamReader::Approver(Some(approver));
         found(store.may_read(tenant, &team, reader).await?)?;
         let chain = self.chain(tenant, &team).await?;
-        (signed.accept_in(chain.state())).map_err(|error| signature(&error))?;
-        let introduction = signed.introduction();
-        let enforcer = introduction.claimed().id();
-        let mut line = IntroductionLine {
-            enforcer_id: enforcer.clone(),
-            device_id: introduction.by().to_string(),
-            at: introduction.at(),
+        let accepted = command.signed.accept_in(chain.state());
+        accepted.map_err(|error| signature(&error))?;
+        let (actor, line) = (caller.actor(approver), command.line());
+        let (team, new) = (team.as_str(), command.row(&line));
+        let signer = TeamSigner { team, approver };
+        let written = store.introduce_to_team(&actor, tenant, signer, &new);
+        let fact = written.await?;
+        let limit = MAX_INTRODUCTIONS;
+        let refusals = IntroductionRefusals {
+            no_signer: DeviceError::UnknownSigner.into(),
+            not_paired: TeamError::NotPaired.into(),
+            too_many: TeamError::TooManyIntroductions { limit }.into(),
         };
-        let new = NewIntroduction {
-            enforcer,
-            device: &line.device_id,
-            at: line.at,
-            signed: &text,
-        };
-        let actor = caller.actor(approver);
-        let owner = (team.as_str(), approver);
-        match store.introduce_to_team(&actor, tenant, owner, &new).await? {
-            IntroductionFact::Written => Ok((line, true)),
-            IntroductionFact::Stands(at) => {
-                line.at = at;
-                Ok((line, false))
-            }
-            IntroductionFact::NoTenant => Err(Error::NotFound),
-            IntroductionFact::NoSigner => Err(DeviceError::UnknownSigner.into()),
-            IntroductionFact::NotPaired => Err(TeamError::NotPaired.into()),
-            IntroductionFact::TooMany => {
-                let limit = MAX_INTRODUCTIONS;
-                Err(TeamError::TooManyIntroductions { limit }.into())
-            }
-        }
+        refusals.judge(fact, line)
     }
 
     /// The introductions of enforcers that are paired with the team.

@@ -77,7 +77,8 @@ impl TeamService {
         }
     }
 
-    /// Creates a team, for one of its owners. Also returns whether it is new.
+    /// Creates a team, for its owner. The others join later, since an invitation is to a team that exists. Also returns whether it is
+    /// new.
     pub async fn create(
         &self,
         caller: &Approver,
@@ -138,6 +139,7 @@ impl TeamService {
             seq: line.seq,
             digest: &line.digest,
             prev: prev.as_deref(),
+            name: &state.content().name,
             signed: &command.text,
             people: &people,
             seats: &seats,
@@ -152,6 +154,7 @@ impl TeamService {
             }
             PublishFact::NoTenant => Err(Error::NotFound),
             PublishFact::TooMany => Err(TeamError::TooMany { limit: MAX_TEAMS }.into()),
+            PublishFact::NoConsent(approver) => Err(TeamError::NoConsent { approver }.into()),
             PublishFact::Stale => {
                 let chain = self.chain(tenant, &line.team_id).await?;
                 match chain.knows(&state.head()) {

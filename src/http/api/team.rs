@@ -85,10 +85,9 @@ pub async fn consent(
     request: Request,
 ) -> HttpResult {
     let parse = |document: &JsonNode<'_>| TeamService::read_consent(&caller, team, document);
-    let read = body::read_as(&node, request, BodyKind::Consent, parse).await?;
-    let invite = read.0;
-    let is_new = node.teams.consent(&caller, team, read).await?;
-    let answer = json!({ "teamId": team.to_string(), "inviteId": invite.to_string() });
+    let command = body::read_as(&node, request, BodyKind::Consent, parse).await?;
+    let is_new = node.teams.consent(&caller, team, &command).await?;
+    let answer = json!({ "teamId": team.to_string(), "inviteId": command.invite.to_string() });
     Ok(plain(created(is_new), &answer))
 }
 
@@ -106,8 +105,8 @@ pub async fn introduce(
 ) -> HttpResult {
     let teams = &node.teams;
     let parse = |document: &JsonNode<'_>| teams.read_introduction(&caller, team, document);
-    let read = body::read_as(&node, request, BodyKind::Introduction, parse).await?;
-    let (line, is_new) = teams.introduce(&caller, team, read).await?;
+    let command = body::read_as(&node, request, BodyKind::Introduction, parse).await?;
+    let (line, is_new) = teams.introduce(&caller, team, &command).await?;
     Ok(plain(created(is_new), &line))
 }
 

@@ -1,5 +1,6 @@
-//! Keeps the pairings of people in step with the teams that their enforcers are paired with. Everything that changes either takes
-//! one lock of its tenant first: of a new state and a pairing beside it, the second sees the first.
+//! Keeps the pairings of people in step with the teams that their enforcers are paired with. A new state, a pairing with a team and the
+//! end of a pairing take one lock of their tenant first: of two, the second sees the first. A direct pairing is completed without it:
+//! that makes its own row a direct one, and the statement below leaves such a row alone, whichever of the two locks the row first.
 
 use sqlx::postgres::PgRow;
 use sqlx::{Connection as _, PgConnection};

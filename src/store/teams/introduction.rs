@@ -10,6 +10,13 @@ use crate::store::database::clock_offset::clock_offset;
 use crate::store::devices::introduction::{IntroductionFact, NewIntroduction};
 use crate::store::error::Result;
 
+/// Somebody who introduces an enforcer to a team.
+#[derive(Debug, Clone, Copy)]
+pub struct TeamSigner<'a> {
+    pub team: &'a str,
+    pub approver: &'a ApproverId,
+}
+
 impl TeamStore {
     /// The introductions by people who still own the team, of enforcers that are paired with it, as they were received.
     pub async fn team_introductions(&self, tenant: &TenantId, team: &str) -> Result<Vec<String>> {
@@ -36,7 +43,7 @@ impl TeamStore {
         &self,
         actor: &AuditActor,
         tenant: &TenantId,
-        (team, approver): (&str, &ApproverId),
+        signer: TeamSigner<'_>,
         new: &NewIntroduction<'_>,
     ) -> Result<IntroductionFact> {
         let query = sqlx::query!(
@@ -96,8 +103,8 @@ impl TeamStore {
               from state s
             "#,
             tenant.as_str(),
-            team,
-            approver.as_str(),
+            signer.team,
+            signer.approver.as_str(),
             new.enforcer.as_str(),
             new.device,
             new.at.inner(),

@@ -1,4 +1,5 @@
-//! Invitations to teams, and the consents that answer them. Both are kept for as long as an invitation can be used.
+//! Invitations to teams, and the consents that answer them. Both are kept for as long as an invitation can be used, or until the
+//! invited person leaves the team.
 
 use super::TeamStore;
 use super::state::invitation_lifetime;
@@ -8,6 +9,23 @@ use crate::protocol::timestamp::Timestamp;
 use crate::store::audit::AuditActor;
 use crate::store::database::clock_offset::clock_offset;
 use crate::store::error::Result;
+
+#[derive(Debug)]
+pub struct NewTeamInvitation<'a> {
+    pub team: &'a str,
+    pub inviter: &'a ApproverId,
+    pub invite: &'a str,
+    pub invited: &'a ApproverId,
+}
+
+/// A consent whose signature was verified.
+#[derive(Debug)]
+pub struct NewConsent<'a> {
+    pub team: &'a str,
+    pub invite: &'a str,
+    pub approver: &'a ApproverId,
+    pub signed: &'a str,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TeamInvitationFact {
@@ -26,8 +44,7 @@ impl TeamStore {
         &self,
         actor: &AuditActor,
         tenant: &TenantId,
-        (team, inviter): (&str, &ApproverId),
-        (invite, invited): (&str, &ApproverId),
+        new: &NewTeamInvitation<'_>,
     ) -> Result<TeamInvitationFact> {
         let query = sqlx::query!(
             r#"
@@ -75,10 +92,10 @@ impl TeamStore {
              cross join input i
             "#,
             tenant.as_str(),
-            team,
-            inviter.as_str(),
-            invite,
-            invited.as_str(),
+            new.team,
+            new.inviter.as_str(),
+            new.invite,
+            new.invited.as_str(),
             i64::try_from(MAX_TEAM_INVITATIONS).unwrap_or(i64::MAX),
             invitation_lifetime(),
             clock_offset(&self.database.clock),
@@ -95,37 +112,42 @@ impl TeamStore {
     }
 
     /// Keeps the consent of the approver whom the invitation is for, in place of an earlier one. Returns whether it is new; `None` if
-    /// there is no such invitation.
+    /// there is no such invitation, or its inviter is no member any more.
     pub async fn consent_to_team(
         &self,
         tenant: &TenantId,
-        team: &str,
-        approver: &ApproverId,
-        invite: &str,
-        signed: &str,
+        new: &NewConsent<'_>,
     ) -> Result<Option<bool>> {
         let query = sqlx::query!(
             r#"
-            with answered_invitation as materialized (
-                select c.tenant_id, c.team_id, c.invite_id, c.signed::text is distinct from $5::text as is_new
+            with input as materialized (
+                select $1::text as tenant_id, $2::text as team_id, $3::text as invite_id, $4::text as approver_id,
+                       $5::text as signed, clock_timestamp() + $6::interval - $7::interval as since
+            ),
+            answered_invitation as materialized (
+                select c.tenant_id, c.team_id, c.invite_id, i.signed, c.signed::text is distinct from i.signed as is_new
                   from team_consents c
-                 where c.tenant_id = $1 and c.team_id = $2 and c.invite_id = $3 and c.approver_id = $4
-                   and c.invited_at > clock_timestamp() + $6::interval - $7::interval
+                  join input i on i.tenant_id = c.tenant_id and i.team_id = c.team_id and i.invite_id = c.invite_id
+                              and i.approver_id = c.approver_id
+                 where c.invited_at > i.since
+                   and exists (select from team_seats b
+                                where b.tenant_id = c.tenant_id and b.team_id = c.team_id and b.approver_id = c.invited_by
+                                  and b.seat <> 'standIn')
                    for no key update of c
             ),
             written_consent as (
                 update team_consents c
-                   set signed = $5::text::json
+                   set signed = a.signed::json
                   from answered_invitation a
                  where a.is_new and c.tenant_id = a.tenant_id and c.team_id = a.team_id and c.invite_id = a.invite_id
             )
             select a.is_new as "is_new!" from answered_invitation a
             "#,
             tenant.as_str(),
-            team,
-            invite,
-            approver.as_str(),
-            signed,
+            new.team,
+            new.invite,
+            new.approver.as_str(),
+            new.signed,
             clock_offset(&self.database.clock),
             invitation_lifetime(),
         )

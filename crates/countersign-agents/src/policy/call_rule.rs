@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use countersign_client::enforcer::{CommentDuty, EscalationDemand, MAX_PARK_SECONDS, RuleDemand};
+use countersign_client::enforcer::{
+    CommentDuty, EscalationDemand, MAX_PARK_SECONDS, RuleDemand, team_name,
+};
 use countersign_client::shell::CommandPart;
 use countersign_client::shell::wrappers::hides_what_runs;
 use countersign_protocol::id::{ApproverId, TextId as _};
@@ -68,7 +70,7 @@ impl RuleTable {
             return Err(format!("rule: {problem}"));
         }
         let approvals = number("approvals", self.approvals)?;
-        let mut demand = RuleDemand::new(approvals, people(self.from)?);
+        let mut demand = RuleDemand::new(approvals, sources(self.from)?);
         demand.rejections = number("rejections", self.rejections)?;
         demand.separate = self.separate;
         demand.comment = self.comment.unwrap_or(CommentDuty::None);
@@ -77,7 +79,7 @@ impl RuleTable {
         let end = u64::from(parked).max(MAX_AFTER_SECONDS);
         for step in self.escalate {
             let after = parse_duration(&step.after).map_err(|it| format!("rule: after: {it}"))?;
-            let from = people(step.from)?;
+            let from = sources(step.from)?;
             let before = demand.escalate.last().map_or(0, |step| step.after_seconds);
             let seconds = u32::try_from(after.as_secs()).unwrap_or(u32::MAX);
             if after.as_secs() >= end || seconds <= before || from.is_empty() {
@@ -94,7 +96,9 @@ impl RuleTable {
         if asked.len() > MAX_PEOPLE {
             return Err(format!("rule: it names more than {MAX_PEOPLE} people"));
         }
-        if !demand.from.is_empty() && asked.len() < demand.approvals as usize {
+        // The members of teams are counted when they are asked.
+        let has_team = asked.iter().any(|source| team_name(source).is_some());
+        if !demand.from.is_empty() && !has_team && asked.len() < demand.approvals as usize {
             let (needed, named) = (demand.approvals, asked.len());
             return Err(format!(
                 "rule: it needs {needed} approvals and names {named} people"
@@ -131,18 +135,23 @@ fn park_seconds(text: &str) -> Result<u32, String> {
     seconds.ok_or_else(|| "rule: park: at most 24h".to_owned())
 }
 
-fn people(ids: Vec<String>) -> Result<BTreeSet<String>, String> {
-    for id in &ids {
-        if id.starts_with("team:") {
-            return Err(format!(
-                "rule: from: {id:?}: teams are not supported; name approvers by their ids"
-            ));
-        }
-        if ApproverId::parse(id).is_none() {
-            return Err(format!("rule: from: {id:?} is not the id of an approver"));
-        }
+/// Approvers by their ids, or one team.
+fn sources(from: Vec<String>) -> Result<BTreeSet<String>, String> {
+    let from: BTreeSet<_> = from.into_iter().collect();
+    if from.len() > 1 && from.iter().any(|source| team_name(source).is_some()) {
+        let problem = "it names either people or one team; for more, write a rule for each";
+        return Err(format!("rule: from: {problem}"));
     }
-    Ok(ids.into_iter().collect())
+    let is_source = |source: &&String| match team_name(source) {
+        Some(name) => !name.is_empty(),
+        None => ApproverId::parse(source).is_some(),
+    };
+    match from.iter().find(|source| !is_source(source)) {
+        Some(other) => Err(format!(
+            "rule: from: {other:?} is neither the id of an approver nor team: with the name of a team"
+        )),
+        None => Ok(from),
+    }
 }
 
 impl CallRule {
@@ -291,7 +300,7 @@ impl fmt::Display for CallRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let demand = &self.demand;
         let people = |from: &BTreeSet<String>| match from.iter().cloned().collect::<Vec<_>>() {
-            from if from.is_empty() => "everyone who is paired".to_owned(),
+            from if from.is_empty() => "everyone who is paired, or else the paired team".to_owned(),
             from => from.join(", "),
         };
         let noun = if demand.approvals == 1 {

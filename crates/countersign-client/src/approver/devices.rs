@@ -1,6 +1,7 @@
 //! The devices of this approver. This one follows the statements from itself: a device that no
 //! known device has added is shown as not verified.
 
+use super::own_seats::SeatNotice;
 use super::role::Approver;
 use crate::error::{ClientError, Result};
 use crate::gateway::{GatewayAnswer, GatewayCall};
@@ -157,6 +158,12 @@ impl Approver {
         self.update_if_new(|profile| profile.follow(signed))
     }
 
+    /// Follows the statements that the gateway has.
+    pub(super) async fn follow_statements(&self) -> Result<()> {
+        let signed = self.signed_statements().await?;
+        self.follow(&signed).map(drop)
+    }
+
     /// The devices as the gateway lists them, judged by the statements that lead from this device
     /// to them.
     pub async fn devices(&self) -> Result<KnownDevices> {
@@ -239,8 +246,28 @@ impl Approver {
         self.access.call(&call, &[200, 201]).await.map(drop)
     }
 
-    /// Revokes a device, and the devices that it has added, except the `known` ones.
-    pub async fn revoke_known(&self, device: DeviceId, known: &KnownDevices) -> Result<()> {
+    /// Revokes a device, and the devices that it has added, except the `known` ones. It loses its
+    /// seats in teams, too. A team that does not follow does not stop the revocation.
+    pub async fn revoke_known(
+        &self,
+        device: DeviceId,
+        known: &KnownDevices,
+    ) -> Result<Vec<SeatNotice>> {
+        // Before the word of that device counts for nothing.
+        let adopted = self.adopt_teams().await;
+        let mut notices: Vec<_> = adopted.err().map(SeatNotice::Unread).into_iter().collect();
+        // A device that is revoked signs nothing any more, so it gives up its own seats first.
+        if device == self.device_id() {
+            self.clear_seats(device, &mut notices).await?;
+            self.publish_revocation(device, known).await?;
+        } else {
+            self.publish_revocation(device, known).await?;
+            self.clear_seats(device, &mut notices).await?;
+        }
+        Ok(notices)
+    }
+
+    async fn publish_revocation(&self, device: DeviceId, known: &KnownDevices) -> Result<()> {
         let own = self.device_id();
         let keeps = known.trust.in_force().iter().map(TrustedDevice::id);
         let keeps = keeps.filter(|id| *id != device).collect();
@@ -259,7 +286,7 @@ impl Approver {
     }
 
     /// The same, with the devices that the gateway lists now.
-    pub async fn revoke_device(&self, device: DeviceId) -> Result<()> {
+    pub async fn revoke_device(&self, device: DeviceId) -> Result<Vec<SeatNotice>> {
         let known = self.devices().await?;
         self.revoke_known(device, &known).await
     }

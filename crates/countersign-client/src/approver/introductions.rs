@@ -10,8 +10,9 @@ use tokio::time::Instant;
 use super::devices::array;
 use super::open_failure::OpenFailure;
 use super::role::{Approver, locked};
+use super::team_adoption::TeamIntroductions;
 use crate::error::{ClientError, Result};
-use crate::gateway::{GatewayCall, path};
+use crate::gateway::GatewayCall;
 use crate::profile::{ApproverProfile, EnforcerRecord};
 use crate::wire;
 use countersign_e2e::{
@@ -40,8 +41,10 @@ impl Approver {
     pub async fn share_enforcers(&self) -> Result<()> {
         // Without it, only agents that are introduced to teams are missing.
         let _later = self.adopt_teams().await;
-        self.learn().await?;
-        self.introduce().await
+        let of_teams = self.team_introductions().await?;
+        self.learn_from(&of_teams).await?;
+        self.introduce().await?;
+        self.introduce_to_teams(&of_teams).await
     }
 
     /// The device that introduced an enforcer to this one.
@@ -73,14 +76,15 @@ impl Approver {
     }
 
     /// Signs and publishes an introduction of each enforcer that is known here, unless the gateway
-    /// lists it already. It includes those that were introduced: when the device that was paired is
-    /// lost, others still learn of them.
+    /// lists it already. It includes those that another own device has introduced: when the device that
+    /// was paired is lost, others still learn of them.
     async fn introduce(&self) -> Result<()> {
         let listed = self.listed_introductions().await?;
         let mut refused = None;
-        for record in self.enforcers() {
+        // Devices of this person that a team has introduced an enforcer to learn it there themselves.
+        let own = self.enforcers().into_iter();
+        for record in own.filter(|record| record.introduced_in.is_none()) {
             let operators = introduced(&record)?;
-            self.introduce_to_teams(&record, operators.as_ref()).await?;
             let introduction = self.introduction(&record, operators.as_ref(), None)?;
             let stands = |signed: &SignedIntroduction| *signed.introduction() == introduction;
             if listed.iter().any(stands) {
@@ -119,28 +123,52 @@ impl Approver {
         Ok(introduction)
     }
 
-    /// To the members of the teams that this device has paired with the enforcer.
-    async fn introduce_to_teams(
-        &self,
-        record: &EnforcerRecord,
-        operators: Option<&OperatorList>,
-    ) -> Result<()> {
-        for team in &record.teams {
-            let introductions = path(&["v1", "teams", team, "introductions"]);
-            let team = Some(TeamId::parse(team)?);
-            let signed = self
-                .introduction(record, operators, team)?
-                .sign(&self.keys)?;
-            let call = GatewayCall::post(introductions, signed.to_text());
-            // Another owner may have ended the pairing, or removed this one.
-            match self.access.call(&call, &[200, 201]).await {
-                Err(error)
-                    if error.is_refusal(404)
-                        || matches!(error.code(), Some("POLICY_DENY" | "SIGNATURE_INVALID")) => {}
-                introduced => drop(introduced?),
+    /// Vouches for the enforcers of the teams that this person owns: those that were paired here, and
+    /// those that another owner has introduced, whose word ends when they leave. The first failure is
+    /// returned, and holds up nothing.
+    async fn introduce_to_teams(&self, of_teams: &[TeamIntroductions]) -> Result<()> {
+        let mut failed = Ok(());
+        for listed in of_teams {
+            let (team, own) = (listed.chain.head().team, self.device_id());
+            let seat = listed.chain.content().seat(&self.id);
+            if !seat.is_some_and(|seat| seat.owner && seat.has_device(own)) {
+                continue;
+            }
+            for record in self.enforcers() {
+                if record.teams.contains(&team.to_string()) || listed.introduces(&record) {
+                    let introduced = self.introduce_to_team(&record, team, listed).await;
+                    failed = failed.and(introduced);
+                }
             }
         }
-        Ok(())
+        failed
+    }
+
+    async fn introduce_to_team(
+        &self,
+        record: &EnforcerRecord,
+        team: TeamId,
+        listed: &TeamIntroductions,
+    ) -> Result<()> {
+        let operators = introduced(record)?;
+        let introduction = self.introduction(record, operators.as_ref(), Some(team))?;
+        let mut accepted = listed.accepted.iter().map(SignedIntroduction::introduction);
+        if accepted.any(|known| *known == introduction) {
+            return Ok(());
+        }
+        let signed = introduction.sign(&self.keys)?;
+        let introductions = Self::team_path(team, "introductions");
+        let call = GatewayCall::post(introductions, signed.to_text());
+        // Another owner may have ended the pairing, or removed this one.
+        match self.access.call(&call, &[200, 201]).await {
+            Err(error)
+                if error.is_refusal(404)
+                    || matches!(error.code(), Some("POLICY_DENY" | "SIGNATURE_INVALID")) =>
+            {
+                Ok(())
+            }
+            introduced => introduced.map(drop),
+        }
     }
 
     async fn publish_introduction(&self, introduction: Introduction) -> Result<()> {
@@ -168,20 +196,28 @@ impl Approver {
         locked(&self.refused).get(enforcer).cloned()
     }
 
-    /// Pins the enforcers that devices which this one trusts have introduced.
     async fn learn(&self) -> Result<()> {
+        let of_teams = self.team_introductions().await?;
+        self.learn_from(&of_teams).await
+    }
+
+    /// Pins the enforcers that devices which this one trusts have introduced. One that a team has
+    /// introduced is forgotten with its basis there.
+    async fn learn_from(&self, of_teams: &[TeamIntroductions]) -> Result<()> {
         *locked(&self.looked) = Some(Instant::now());
         // Another program may have paired with this profile.
         self.reload()?;
         let signed = self.signed_statements().await?;
         let mut listed = self.listed_introductions().await?;
-        let of_teams = self.team_introductions().await?;
         listed.retain(|signed| signed.introduction().team().is_none());
-        listed.extend(of_teams);
+        listed.extend(of_teams.iter().flat_map(|it| it.accepted.clone()));
         let refused = self.update_if_new(|profile| {
             let (trust, is_new) = profile.follow(&signed)?;
+            let before = profile.enforcers.len();
+            (profile.enforcers).retain(|record| !of_teams.iter().any(|it| it.has_dropped(record)));
+            let is_less = profile.enforcers.len() < before;
             let (changed, refused) = take_over(profile, &trust, &listed)?;
-            Ok((refused, changed || is_new))
+            Ok((refused, changed || is_new || is_less))
         })?;
         *locked(&self.refused) = refused;
         Ok(())
@@ -245,6 +281,12 @@ fn take_over(
             at: introduction.at(),
             operators: Vec::new(),
         });
+        // The word of an own device lasts longer than that of a team.
+        if introduction.team().is_none() && entry.introduction.team().is_some() {
+            entry.agreed &=
+                entry.introduction.claimed().encryption_key() == enforcer.encryption_key();
+            entry.introduction = introduction;
+        }
         let first = entry.introduction.claimed().encryption_key();
         entry.agreed &= first == enforcer.encryption_key();
         entry.at = entry.at.max(introduction.at());
@@ -260,6 +302,12 @@ fn take_over(
                 for operators in offer.operators {
                     changed |= record.add_operators(Some(operators));
                 }
+                let team = offer.introduction.team().map(|team| team.to_string());
+                if record.introduced_in.is_some() && record.introduced_in != team {
+                    record.introduced_by = Some(offer.introduction.by().to_string());
+                    record.introduced_in = team;
+                    changed = true;
+                }
                 None
             }
             Some(_) => Some(OpenFailure::OtherKey),
@@ -272,6 +320,7 @@ fn take_over(
                     routing_token: None,
                     label: offer.introduction.label().map(str::to_owned),
                     introduced_by: Some(offer.introduction.by().to_string()),
+                    introduced_in: offer.introduction.team().map(|team| team.to_string()),
                     operators: Vec::new(),
                     teams: Vec::new(),
                 };

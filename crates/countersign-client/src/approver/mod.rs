@@ -13,6 +13,7 @@ mod invite;
 mod join;
 mod notifications;
 mod open_failure;
+mod own_seats;
 mod pairing;
 mod prompt;
 mod requested_action;
@@ -34,6 +35,7 @@ pub use self::notifications::{
     AddedWebhook, ListedNotification, NotificationList, TestedNotification,
 };
 pub use self::open_failure::OpenFailure;
+pub use self::own_seats::SeatNotice;
 pub use self::pairing::{KnownKey, PairingChoice, PendingComparison};
 pub use self::prompt::{SentOrder, SentPrompt};
 pub use self::requested_action::{RequestedAction, requested_actions};

@@ -208,6 +208,7 @@ impl Approver {
             routing_token: Some(routing_token.clone()),
             label,
             introduced_by: None,
+            introduced_in: None,
             operators: Vec::new(),
             teams: Vec::new(),
         };

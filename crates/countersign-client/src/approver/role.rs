@@ -114,7 +114,7 @@ impl Approver {
         locked(&self.profile).nicknames.clone()
     }
 
-    pub(super) fn enforcer(&self, id: &str) -> Option<EnforcerRecord> {
+    pub fn enforcer(&self, id: &str) -> Option<EnforcerRecord> {
         let profile = locked(&self.profile);
         let mut records = profile.enforcers.iter();
         records.find(|record| record.id == id).cloned()

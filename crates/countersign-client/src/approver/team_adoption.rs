@@ -6,13 +6,49 @@ use super::role::Approver;
 use crate::access::call_deadline;
 use crate::error::Result;
 use crate::gateway::GatewayCall;
-use crate::profile::TeamRecord;
+use crate::profile::{EnforcerRecord, TeamRecord};
 use crate::team_reading::read_chain;
 use crate::wire;
-use countersign_e2e::{ArtifactRule, Error, SignedConsent, SignedIntroduction, TeamChain, TeamId};
+use countersign_e2e::{
+    ArtifactRule, Error, SignedConsent, SignedIntroduction, SignedTeamState, TeamChain, TeamId,
+};
+use tokio::time::Instant;
 
 /// Of those that the gateway lists. One that names more is not followed.
 const MAX_ADOPTED: usize = 64;
+
+/// The introductions to a team that count by its newest state.
+pub(super) struct TeamIntroductions {
+    pub(super) chain: TeamChain,
+    pub(super) accepted: Vec<SignedIntroduction>,
+}
+
+impl TeamIntroductions {
+    /// Whether the record still has a basis in this team. An owner who left without being removed
+    /// cannot be told from a thief, so their word does not last.
+    fn supports(&self, record: &EnforcerRecord) -> bool {
+        let introducer = record.introduced_by.as_ref();
+        let mut seats = self.chain.content().seats.iter().filter(|seat| seat.owner);
+        let is_owners = seats.any(|seat| {
+            let mut devices = seat.devices.iter().map(|device| device.id().to_string());
+            devices.any(|id| Some(&id) == introducer)
+        });
+        is_owners || self.introduces(record)
+    }
+
+    pub(super) fn introduces(&self, record: &EnforcerRecord) -> bool {
+        let mut claimed = self.accepted.iter().map(|it| it.introduction().claimed());
+        claimed.any(|enforcer| {
+            enforcer.id().as_str() == record.id && enforcer.encryption_key().to_text() == record.key
+        })
+    }
+
+    /// Whether this record rests on the team alone and has lost that basis.
+    pub(super) fn has_dropped(&self, record: &EnforcerRecord) -> bool {
+        let team = self.chain.head().team.to_string();
+        record.introduced_in.as_ref() == Some(&team) && !self.supports(record)
+    }
+}
 
 impl Approver {
     /// The chains of the teams in a rule in which this device takes part, read on until they have
@@ -26,12 +62,16 @@ impl Approver {
             if chains.iter().any(|chain| chain.head().team == head.team) {
                 continue;
             }
-            let chain = match file.find(head.team)? {
-                Some(record) => self.renew(&record).await?,
-                None => match self.adopted(head.team).await? {
-                    Some(chain) => chain,
-                    None => continue,
-                },
+            let found = match file.find(head.team)? {
+                Some(record) => self.renew(&record).await.map(Some),
+                None => self.adopted(head.team, call_deadline()).await,
+            };
+            let chain = match found {
+                Ok(Some(chain)) => chain,
+                // A team of others, perhaps since a while. A decision on one of its seats does not count without its head.
+                Ok(None) => continue,
+                Err(error) if error.is_refusal(404) => continue,
+                Err(error) => return Err(error),
             };
             // One that the gateway withholds is refused by the checks of the rule.
             chain.knows(head)?;
@@ -41,8 +81,10 @@ impl Approver {
     }
 
     /// Takes part in the teams that other devices of this approver have joined. One that cannot be
-    /// read now is for the next time.
+    /// read now is for the next time, as are all that are left when the time of one call is over:
+    /// others can seat this person in teams of theirs.
     pub(super) async fn adopt_teams(&self) -> Result<()> {
+        let deadline = call_deadline();
         let call = GatewayCall::get(self.path(&["teams"]));
         let answer = self.access.call(&call, &[200, 404]).await?;
         // An older gateway knows no teams.
@@ -52,21 +94,29 @@ impl Approver {
         let node = wire::parse(&answer.body)?;
         let listed = array(&node, "teams")?.iter().take(MAX_ADOPTED);
         let ids = listed.filter_map(|team| team.as_object()?.get("teamId")?.as_str());
+        let (known, mut unknown) = (self.teams()?, Vec::new());
         for team in ids.filter_map(|id| TeamId::parse(id).ok()) {
-            if self.team_file().find(team)?.is_none() {
-                let _later = self.adopted(team).await;
+            if known
+                .iter()
+                .all(|record| record.team_id != team.to_string())
+            {
+                unknown.push(team);
             }
+        }
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        // A device that has joined one may be new itself.
+        self.follow_statements().await?;
+        for team in unknown {
+            let _later = self.adopted(team, deadline).await;
         }
         Ok(())
     }
 
     /// A team that another device of this approver has joined or changed.
-    async fn adopted(&self, team: TeamId) -> Result<Option<TeamChain>> {
-        let read = match read_chain(&self.access, team, None, call_deadline()).await {
-            Ok(read) => read,
-            Err(error) if error.is_refusal(404) => return Ok(None),
-            Err(error) => return Err(error),
-        };
+    async fn adopted(&self, team: TeamId, deadline: Instant) -> Result<Option<TeamChain>> {
+        let read = read_chain(&self.access, team, None, deadline).await?;
         if read.fork.is_some() {
             return Err(Error::TeamFork.into());
         }
@@ -76,7 +126,8 @@ impl Approver {
             let is_same = consent.approver() == &self.id && consent.team() == team;
             is_same && trust.device(consent.by()).is_ok() && signed.verify().is_ok()
         };
-        let is_signed = (read.signers.iter()).any(|id| trust.device(*id).is_ok());
+        let mut signers = read.states.iter().flat_map(SignedTeamState::signers_named);
+        let is_signed = signers.any(|id| trust.device(id).is_ok());
         if !is_signed && !consents.iter().any(is_own) {
             return Ok(None);
         }
@@ -84,27 +135,25 @@ impl Approver {
         Ok(Some(read.chain))
     }
 
-    /// The introductions to the teams of this device that count by their newest states. A team that
-    /// cannot be read, such as one that this person has left, has none.
-    pub(super) async fn team_introductions(&self) -> Result<Vec<SignedIntroduction>> {
-        let mut accepted = Vec::new();
+    /// The introductions to the teams of this device. A team that cannot be read, such as one that this
+    /// person has left, is not among them.
+    pub(super) async fn team_introductions(&self) -> Result<Vec<TeamIntroductions>> {
+        let mut read = Vec::new();
         for record in self.teams()? {
-            if let Ok(introductions) = self.introductions_in(&record).await {
-                accepted.extend(introductions);
-            }
+            read.extend(self.introductions_in(&record).await.ok());
         }
-        Ok(accepted)
+        Ok(read)
     }
 
-    async fn introductions_in(&self, record: &TeamRecord) -> Result<Vec<SignedIntroduction>> {
+    async fn introductions_in(&self, record: &TeamRecord) -> Result<TeamIntroductions> {
         let chain = self.renew(record).await?;
         let call = GatewayCall::get(Self::team_path(chain.head().team, "introductions"));
         let answer = self.access.call(&call, &[200]).await?;
         let node = wire::parse(&answer.body)?;
         let listed = array(&node, "introductions")?.iter();
         let listed = listed.filter_map(|node| SignedIntroduction::parse(node).ok());
-        Ok(listed
-            .filter(|it| it.accept_in(chain.state()).is_ok())
-            .collect())
+        let accepted = listed.filter(|it| it.accept_in(chain.state()).is_ok());
+        let accepted = accepted.collect();
+        Ok(TeamIntroductions { chain, accepted })
     }
 }

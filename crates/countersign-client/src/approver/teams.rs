@@ -1,5 +1,7 @@
 //! The teams of an approver: to create and change them, and to join.
 
+use std::collections::BTreeMap;
+
 use time::Duration;
 use zeroize::Zeroizing;
 
@@ -15,8 +17,8 @@ use crate::random::random;
 use crate::team_reading::{read_chain, renew_chain};
 use crate::wire;
 use countersign_e2e::{
-    DeviceBundle, Error, SignedConsent, SignedTeamState, TeamChain, TeamConsent, TeamContent,
-    TeamHead, TeamId, TeamLink, TeamSeat, TeamState,
+    DeviceBundle, SignedConsent, SignedTeamState, TeamChain, TeamConsent, TeamContent, TeamHead,
+    TeamId, TeamLink, TeamSeat, TeamState,
 };
 use countersign_protocol::id::{ApproverId, TextId as _};
 use countersign_protocol::timestamp::Timestamp;
@@ -38,6 +40,11 @@ impl Approver {
         path(&["v1", "teams", &team.to_string(), resource])
     }
 
+    /// The names of the teams that are known here.
+    pub fn team_names(&self) -> BTreeMap<TeamId, String> {
+        self.team_file().names()
+    }
+
     /// The teams that this device takes part in.
     pub fn teams(&self) -> Result<Vec<TeamRecord>> {
         self.team_file().load()
@@ -45,17 +52,21 @@ impl Approver {
 
     /// The team with this name or id, read again.
     pub async fn team(&self, name: &str) -> Result<TeamChain> {
+        self.renew(&self.named_record(name)?).await
+    }
+
+    fn named_record(&self, name: &str) -> Result<TeamRecord> {
         let mut found = self.teams()?;
         // Its owners choose a team's name, which could be the id of another one.
         if found.iter().any(|record| record.team_id == name) {
             found.retain(|record| record.team_id == name);
         } else {
-            found.retain(|it| it.chain().is_ok_and(|chain| chain.content().name == name));
+            found.retain(|record| record.is_named(name));
         }
         match found.as_slice() {
-            [record] => self.renew(record).await,
+            [record] => Ok(record.clone()),
             [] => Err(ClientError::Choice(
-                "this device takes part in no team of this name",
+                "this device takes part in no team of this name; see: countersign team list",
             )),
             _ => Err(ClientError::Choice(
                 "several teams have this name; use the id",
@@ -66,9 +77,8 @@ impl Approver {
     /// The team as it is known here.
     pub fn known_team(&self, team: TeamId) -> Result<TeamChain> {
         let record = self.team_file().find(team)?;
-        record
-            .ok_or(Error::Team("this device takes no part in it"))?
-            .chain()
+        let problem = ClientError::Choice("this device takes no part in the team");
+        record.ok_or(problem)?.chain()
     }
 
     pub(super) async fn renew(&self, record: &TeamRecord) -> Result<TeamChain> {
@@ -76,7 +86,7 @@ impl Approver {
     }
 
     /// The bundles of this approver's devices in force.
-    fn own_bundles(&self) -> Result<Vec<DeviceBundle>> {
+    pub(super) fn own_bundles(&self) -> Result<Vec<DeviceBundle>> {
         let trust = self.own_trust()?;
         let devices = trust.in_force().iter();
         Ok(devices.map(|device| device.bundle().clone()).collect())
@@ -95,22 +105,41 @@ impl Approver {
     }
 
     /// Forgets a team. After a fork its person can join it anew.
-    fn forget_team(&self, team: TeamId) -> Result<()> {
-        let id = team.to_string();
+    fn forget_team(&self, id: &str) -> Result<()> {
         self.team_file().update(|teams| {
             teams.retain(|record| record.team_id != id);
             Ok(())
         })
     }
 
-    /// Gives up the own seat. An owner is removed by another owner.
-    pub async fn leave_team(&self, chain: &TeamChain) -> Result<()> {
-        let left = self.change_team(chain, |content| {
+    /// Gives up the own seat, and forgets the team. The last owner cannot leave.
+    pub async fn leave_team(&self, name: &str) -> Result<()> {
+        let record = self.named_record(name)?;
+        let chain = match self.renew(&record).await {
+            // Its owners have removed this person already.
+            Err(error) if error.is_refusal(404) => return self.forget_team(&record.team_id),
+            chain => chain?,
+        };
+        let seats = &chain.content().seats;
+        let is_last_owner = |seat: &TeamSeat| seat.owner == (seat.approver == self.id);
+        if seats.iter().all(is_last_owner) {
+            let problem = "you are its last owner; make somebody else an owner first: countersign team set TEAM --owner ID";
+            return Err(ClientError::Choice(problem));
+        }
+        let stands_in = |seat: &TeamSeat| {
+            let stand_in = seat.stand_in.as_ref();
+            stand_in.is_some_and(|it| it.approver == self.id)
+        };
+        if seats.iter().any(stands_in) {
+            let problem = "you stand in for a member of this team; ask that member to end it: countersign team stand-in TEAM --end";
+            return Err(ClientError::Choice(problem));
+        }
+        let left = self.change_team(&chain, |content| {
             content.seats.retain(|seat| seat.approver != self.id);
             Ok(())
         });
         left.await?;
-        self.forget_team(chain.head().team)
+        self.forget_team(&record.team_id)
     }
 
     /// Creates a team with this approver as its only owner. `content` has no seats.
@@ -144,13 +173,30 @@ impl Approver {
         let state = chain.state().next(&content, self.now())?;
         let signed = SignedTeamState::sign(state, &self.keys)?;
         next.follow(signed.clone())?;
-        let states = Self::team_path(chain.head().team, "states");
-        let call = GatewayCall::post(states, signed.to_text());
-        let sent = self.access.call(&call, &[200, 201]).await;
+        let mut published = self.publish_state(&signed).await;
+        if matches!(&published, Err(error) if error.is_refusal(409)) && self.restore(chain).await? {
+            published = self.publish_state(&signed).await;
+        }
         let changed = ClientError::Choice("the team was changed meanwhile; try again");
-        sent.map_err(|error| error.refused_as(&[409], changed))?;
+        published.map_err(|error| error.refused_as(&[409], changed))?;
         self.keep_team(&next)?;
         Ok(next.head())
+    }
+
+    async fn publish_state(&self, signed: &SignedTeamState) -> Result<()> {
+        let states = Self::team_path(signed.state().head().team, "states");
+        let call = GatewayCall::post(states, signed.to_text());
+        self.access.call(&call, &[200, 201]).await.map(drop)
+    }
+
+    /// Publishes the newest state once more if the gateway has lost it, as in a failover.
+    async fn restore(&self, chain: &TeamChain) -> Result<bool> {
+        let read = read_chain(&self.access, chain.head().team, None, call_deadline()).await?;
+        let stored = read.chain.head();
+        if !chain.knows(&stored)? || stored.seq + 1 != chain.head().seq {
+            return Ok(false);
+        }
+        self.publish_state(chain.newest()).await.map(|()| true)
     }
 
     /// Invites an approver, and returns the link for that person.
@@ -181,7 +227,8 @@ impl Approver {
 
     /// The team of an invitation, to show to the invited person.
     pub async fn invited_team(&self, link: &TeamLink) -> Result<TeamChain> {
-        let read = read_chain(&self.access, link.team(), None, call_deadline()).await?;
+        let known = self.known_team(link.team()).ok();
+        let read = read_chain(&self.access, link.team(), known, call_deadline()).await?;
         let chain = read.chain;
         if read.fork.is_some() || chain.state().tenant() != &self.tenant {
             return Err(ClientError::answer("the team of this invitation"));
@@ -198,7 +245,7 @@ impl Approver {
         self.access.call(&call, &[200, 201]).await?;
         // The person has seen this history, and said yes to it.
         if self.known_team(link.team()).is_err() {
-            self.forget_team(link.team())?;
+            self.forget_team(&link.team().to_string())?;
         }
         self.keep_team(chain)
     }
@@ -260,43 +307,6 @@ impl Approver {
         self.team_file().change(answer.consent.team(), |record| {
             record.invitations.retain(|it| it.link != answer.link);
         })
-    }
-
-    /// Brings the own seat of each team up to date with the devices in force. Returns the teams whose
-    /// next state could not be published.
-    pub async fn publish_devices(&self) -> Result<Vec<(String, ClientError)>> {
-        let mut failed = Vec::new();
-        for record in self.teams()? {
-            let published = self.publish_seat(&record).await;
-            // This device takes no part in it any more, or not yet.
-            if let Err(error) = published
-                && !error.is_refusal(404)
-            {
-                let chain = record.chain();
-                let name = chain.map_or(record.team_id, |it| it.content().name.clone());
-                failed.push((name, error));
-            }
-        }
-        Ok(failed)
-    }
-
-    async fn publish_seat(&self, record: &TeamRecord) -> Result<()> {
-        let chain = self.renew(record).await?;
-        let (trust, own) = (self.own_trust()?, self.own_bundles()?);
-        let changed = self.change_team(&chain, |content| {
-            if let Some(seat) = content.seat_mut(&self.id) {
-                // Devices that this one does not know stay: another one may have added them.
-                seat.devices
-                    .retain(|it| !trust.revoked().contains(&it.id()));
-                for bundle in own {
-                    if !seat.has_device(bundle.id()) {
-                        seat.devices.push(bundle);
-                    }
-                }
-            }
-            Ok(())
-        });
-        changed.await.map(drop)
     }
 }
 

@@ -3,6 +3,7 @@
 //! once the open requests are withdrawn, the counted decisions have passed every check again, and
 //! the outcome is signed.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -14,12 +15,13 @@ use super::approval_request::ApprovalDenial;
 use super::parked_set::KeptSet;
 use super::role::Enforcer;
 use super::set_count::{count_part, count_parts, denial_of, refuse_second_seats, still_needed};
-use super::set_part::{SETTLE_TIMEOUT, SetPart};
+use super::set_part::{PartVote, SETTLE_TIMEOUT, SetPart};
 use crate::error::Result;
 use countersign_e2e::{
     AskGap, DenialCause, OutcomeEffect, OutcomeKey, OutcomeStatement, RuleTerms, SetId,
     VerifiedApproval, VerifiedDecision, VoteChoice, VoteState,
 };
+use countersign_protocol::decision::Verdict;
 use countersign_protocol::id::{ApproverId, RequestId};
 
 const MAX_SUBMISSIONS: usize = 8;
@@ -112,7 +114,7 @@ impl PendingSet<'_> {
     /// Asks everyone at the same time. Somebody who cannot be asked holds up nobody else.
     async fn collect(&mut self, mut report: impl FnMut(String)) -> VoteState {
         let mut count = count_parts(&self.terms, &self.parts);
-        let mut decided = Vec::new();
+        let (mut decided, mut signers) = (Vec::new(), BTreeSet::new());
         let permits = Semaphore::new(MAX_SUBMISSIONS);
         let parts = self.parts.iter_mut().filter(|part| part.loss.is_none());
         let asking = parts.map(|part| part.ask(&permits));
@@ -126,7 +128,14 @@ impl PendingSet<'_> {
                 None => asking.next().await,
             };
             match next {
-                Some((people, vote)) => {
+                Some(PartVote {
+                    people,
+                    vote,
+                    signer,
+                }) => {
+                    // One person counts on one seat, also who stands in on another.
+                    let is_second = signer.is_some_and(|signer| !signers.insert(signer));
+                    let vote = vote.filter(|vote| vote.verdict == Verdict::Reject || !is_second);
                     decided.extend(vote.clone());
                     count_part(&mut count, &people, vote);
                 }
@@ -144,8 +153,7 @@ impl PendingSet<'_> {
         if !matches!(state, VoteState::Satisfied(_)) {
             return Ok(state);
         }
-        let heads = self.parts.iter().flat_map(SetPart::heads);
-        let heads: Vec<_> = heads.copied().collect();
+        let heads: Vec<_> = self.parts.iter().flat_map(SetPart::heads).collect();
         let teams: Vec<_> = self.terms.teams().map(|head| head.team).collect();
         let deadline = Instant::now() + SETTLE_TIMEOUT;
         self.enforcer.confirm_heads(&heads, teams, deadline).await?;

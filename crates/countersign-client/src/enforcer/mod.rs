@@ -40,6 +40,7 @@ pub use self::prompts::TakenPrompt;
 pub use self::receipt_folder::ReceiptFolder;
 pub use self::role::Enforcer;
 pub use self::rule_demand::{EscalationDemand, MAX_PARK_SECONDS, RuleDemand};
+pub use self::teams::team_name;
 pub use countersign_e2e::CommentDuty;
 
 pub(crate) use self::approval_request::MAX_TIMEOUT;

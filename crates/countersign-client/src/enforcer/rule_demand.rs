@@ -19,7 +19,7 @@ pub const MAX_PARK_SECONDS: u32 = 24 * 60 * 60;
 pub struct RuleDemand {
     /// By different people.
     pub approvals: u32,
-    /// Ids of approvers, or `team:` and the name or id of one team. If it is empty: everyone who is
+    /// Ids of approvers, or one team, as `team_name` reads it. If it is empty: everyone who is
     /// paired directly, otherwise the only team that is paired.
     pub from: BTreeSet<String>,
     /// As many end it.

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep_until};
 use super::approval_request::ApprovalDenial;
 use super::pending_request::{DecisionMessage, PendingRequest, RequestSubmission};
 use super::role::Enforcer;
+use super::teams::HeadClaim;
 use super::withdrawal::{take_back, take_back_unsent};
 use crate::error::{ClientError, Result};
 use crate::wire;
@@ -58,6 +59,14 @@ pub(super) struct SetPart {
     pub(super) is_named: bool,
 }
 
+/// The end of a part: its decision as it counts, if there is one.
+pub(super) struct PartVote {
+    pub(super) people: Vec<ApproverId>,
+    pub(super) vote: Option<ApproverVote>,
+    /// The person who decided, on the own seat or another one.
+    pub(super) signer: Option<ApproverId>,
+}
+
 /// A decision, and the result of its checks.
 pub(super) struct PartDecision {
     pub(super) message: DecisionMessage,
@@ -86,10 +95,7 @@ impl SetPart {
 
     /// Sends the request, waits for the decision, and judges it. Without one, the reason is the
     /// part's loss.
-    pub(super) async fn ask(
-        &mut self,
-        permits: &Semaphore,
-    ) -> (Vec<ApproverId>, Option<ApproverVote>) {
+    pub(super) async fn ask(&mut self, permits: &Semaphore) -> PartVote {
         sleep_until(self.ask_at.min(self.until)).await;
         let taken = if self.is_resumed {
             match self.take_decision(self.until).await {
@@ -103,7 +109,11 @@ impl SetPart {
             self.ask_first(permits).await
         };
         self.loss = taken.err();
-        (self.people.clone(), self.vote())
+        PartVote {
+            people: self.people.clone(),
+            vote: self.vote(),
+            signer: self.verified().map(|it| signer_of(it).0.clone()),
+        }
     }
 
     async fn ask_first(&mut self, permits: &Semaphore) -> Result<(), ApprovalDenial> {
@@ -204,12 +214,17 @@ impl SetPart {
     }
 
     /// The heads that the decision names, approval or rejection.
-    pub(super) fn heads(&self) -> &[TeamHead] {
-        match self.verified() {
-            Some(VerifiedDecision::Approved(approval)) => &approval.hints.teams,
-            Some(VerifiedDecision::Rejected(rejection)) => &rejection.hints.teams,
-            None => &[],
-        }
+    pub(super) fn heads(&self) -> Vec<HeadClaim> {
+        let (approver, heads) = match self.verified() {
+            Some(VerifiedDecision::Approved(it)) => (&it.approver, &it.hints.teams),
+            Some(VerifiedDecision::Rejected(it)) => (&it.approver, &it.hints.teams),
+            None => return Vec::new(),
+        };
+        let claim = |head: &TeamHead| HeadClaim {
+            approver: approver.clone(),
+            head: *head,
+        };
+        heads.iter().map(claim).collect()
     }
 
     /// Whether an approval, if this part has one, passes every check also by the time now.

@@ -1,6 +1,6 @@
 //! The teams that this enforcer is paired with: their chains, and the devices of their seats.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -9,12 +9,13 @@ use super::pairing::PairingToken;
 use super::role::Enforcer;
 use crate::access::call_deadline;
 use crate::error::{ClientError, Result};
-use crate::profile::{TeamFile, TeamRecord, TeamRole};
+use crate::profile::{TeamFile, TeamRecord, TeamRole, WithheldHead};
 use crate::team_reading::{read_chain, renew_chain};
 use countersign_e2e::{
-    DeviceTrust, Error, MAX_RULE_PEOPLE, PinnedDevice, RuleRefusal, RuleTerms, SeatSource,
-    TeamChain, TeamHead, TeamId,
+    DeviceTrust, Error, MAX_RULE_PEOPLE, PinnedDevice, RuleTerms, SeatSource, TeamChain, TeamHead,
+    TeamId,
 };
+use countersign_protocol::id::ApproverId;
 use countersign_protocol::timestamp::Timestamp;
 
 /// States are read again when they are older.
@@ -22,13 +23,31 @@ const CHAIN_LIFETIME: Duration = Duration::from_secs(60);
 const MARK: &str = "team:";
 
 /// The name or id of a team, as a rule names it in the place of people.
-pub(super) fn team_name(text: &str) -> Option<&str> {
+pub fn team_name(text: &str) -> Option<&str> {
     text.strip_prefix(MARK)
+}
+
+/// A state of a team that the device of this person knows, as its decision says.
+pub(super) struct HeadClaim {
+    pub(super) approver: ApproverId,
+    pub(super) head: TeamHead,
+}
+
+fn withheld_by(chain: &TeamChain, approver: String) -> ClientError {
+    ClientError::WithheldTeam {
+        team: chain.content().name.clone(),
+        approver,
+    }
 }
 
 impl Enforcer {
     pub(super) fn team_file(&self) -> TeamFile {
         TeamFile::beside(&self.file, TeamRole::Enforcer)
+    }
+
+    /// The names of the teams that are known here.
+    pub fn team_names(&self) -> BTreeMap<TeamId, String> {
+        self.team_file().names()
     }
 
     /// The teams that this enforcer is paired with.
@@ -38,18 +57,15 @@ impl Enforcer {
 
     /// The newest state that is known of the team with this name or id.
     pub(super) fn named_team(&self, name: &str) -> Result<TeamHead> {
-        let chains = self.teams()?;
-        let chains = chains.iter().map(TeamRecord::chain);
-        let chains: Vec<_> = chains.collect::<Result<_>>()?;
+        let records = self.teams()?;
         // Its owners choose a team's name, which could be the id of another one.
-        let mut by_id = chains.iter();
-        if let Some(chain) = by_id.find(|chain| chain.head().team.to_string() == name) {
-            return Ok(chain.head());
+        if let Some(record) = records.iter().find(|record| record.team_id == name) {
+            return Ok(record.chain()?.head());
         }
-        let is_named = |chain: &&TeamChain| chain.content().name == name;
-        let named: Vec<_> = chains.iter().filter(is_named).collect();
+        // Also those that have a fork: another team could take the name of one.
+        let named: Vec<_> = records.iter().filter(|it| it.is_named(name)).collect();
         match named.as_slice() {
-            [only] => Ok(only.head()),
+            [only] => Ok(only.chain()?.head()),
             [] => Err(ClientError::Choice(
                 "a rule names a team that this machine is not paired with; pair it: countersign pair",
             )),
@@ -69,15 +85,34 @@ impl Enforcer {
         let (file, mut chains) = (self.team_file(), Vec::new());
         for team in teams.into_iter().collect::<BTreeSet<_>>() {
             let record = file.find(team)?;
-            let record = record.ok_or(Error::Rule(RuleRefusal::NotAsked))?;
-            let chain = if again || !self.is_recent(&record.checked_at) {
+            let record = record.ok_or(ClientError::Choice(
+                "a rule names a team that this machine is not paired with; pair it: countersign pair",
+            ))?;
+            let is_known = record.withheld.is_none() && self.is_recent(&record.checked_at);
+            let chain = if again || !is_known {
                 renew_chain(&self.access, &file, &record, deadline).await?
             } else {
                 record.chain()?
             };
+            if let Some(withheld) = record.withheld {
+                if !withheld.is_over(&chain) {
+                    return Err(withheld_by(&chain, withheld.approver_id));
+                }
+                file.change(team, |record| record.withheld = None)?;
+            }
             chains.push(chain);
         }
         Ok(chains)
+    }
+
+    /// The team as the gateway has it now.
+    pub async fn renewed_team(&self, record: &TeamRecord) -> Result<TeamChain> {
+        let team = TeamId::parse(&record.team_id)?;
+        let chains = self.team_chains([team], true, call_deadline()).await?;
+        let chain = chains.into_iter().next();
+        chain.ok_or(ClientError::Choice(
+            "the team was removed from this profile meanwhile",
+        ))
     }
 
     fn is_recent(&self, checked_at: &str) -> bool {
@@ -130,7 +165,7 @@ impl Enforcer {
     }
 
     /// The people who may decide on a seat now, with the devices that count. Nobody, if the seat is
-    /// gone.
+    /// gone. The chains of its teams are read again if they are old, or if `again`; own devices always.
     pub(super) async fn seat_devices(
         &mut self,
         source: &SeatSource,
@@ -142,7 +177,7 @@ impl Enforcer {
         let mut direct = None;
         if source.is_direct {
             let asked = [source.seat.to_string()];
-            direct = Some(self.devices_of(&asked, again, deadline).await?);
+            direct = Some(self.devices_of(&asked, true, deadline).await?);
         }
         let now = self.access.now();
         Ok(source.devices(&chains, direct, &self.tenant, Some(now)))
@@ -163,17 +198,26 @@ impl Enforcer {
     }
 
     /// Refuses heads that are not known here, once the chains were read again: the gateway withholds
-    /// something that somebody in the team knows.
+    /// something that somebody in the team knows. That is remembered, or a gateway would only have to
+    /// withhold the next decision of that person as well.
     pub(super) async fn confirm_heads(
         &self,
-        heads: &[TeamHead],
+        claims: &[HeadClaim],
         teams: impl IntoIterator<Item = TeamId>,
         deadline: Instant,
     ) -> Result<()> {
         for chain in self.team_chains(teams, true, deadline).await? {
-            for head in heads.iter().filter(|head| head.team == chain.head().team) {
-                if !chain.knows(head)? {
-                    return Err(Error::Rule(RuleRefusal::WithheldTeam).into());
+            let team = chain.head().team;
+            for claim in claims.iter().filter(|claim| claim.head.team == team) {
+                if !chain.knows(&claim.head)? {
+                    let withheld = WithheldHead {
+                        seq: claim.head.seq,
+                        approver_id: claim.approver.to_string(),
+                    };
+                    let approver = withheld.approver_id.clone();
+                    self.team_file()
+                        .change(team, |record| record.withheld = Some(withheld))?;
+                    return Err(withheld_by(&chain, approver));
                 }
             }
         }
@@ -196,16 +240,21 @@ impl Enforcer {
         device: &PinnedDevice,
         token: &PairingToken,
     ) -> Result<String> {
-        let head = *device.team().ok_or(Error::Team("the pairing names none"))?;
+        let unnamed = || ClientError::answer("a pairing with a team");
+        let head = *device.team().ok_or_else(unnamed)?;
         let read = read_chain(&self.access, head.team, None, call_deadline()).await?;
         let chain = read.chain;
         let owner = chain.content().seat(device.approver());
         let is_owner = owner.is_some_and(|it| it.owner && it.has_device(device.bundle().id()));
-        if read.fork.is_some() || !chain.knows(&head)? {
-            return Err(Error::Rule(RuleRefusal::WithheldTeam).into());
+        if read.fork.is_some() {
+            return Err(Error::TeamFork.into());
+        }
+        if !chain.knows(&head)? {
+            return Err(withheld_by(&chain, device.approver().to_string()));
         }
         if !is_owner {
-            return Err(Error::Team("the device that answered is no owner's").into());
+            let problem = "the device that answered is not an owner's of the team; pair again with one of its owners";
+            return Err(ClientError::Choice(problem));
         }
         let mut record = TeamRecord::new(&chain, self.access.now());
         record.routing_token = Some(token.text().to_owned());
@@ -232,11 +281,7 @@ impl Enforcer {
     /// Ends the pairing with the team of this name or id, here and at the gateway. False if there is
     /// none. It ends here even if the call to the gateway fails.
     pub async fn unpair_team(&mut self, name: &str) -> Result<bool> {
-        let is_named = |record: &TeamRecord| {
-            // A team with a fork has no name that counts.
-            let chain = record.chain();
-            record.team_id == name || chain.is_ok_and(|it| it.content().name == name)
-        };
+        let is_named = |record: &TeamRecord| record.team_id == name || record.is_named(name);
         let ended = self.team_file().update(|teams| {
             let (ended, kept): (Vec<_>, Vec<_>) = teams.drain(..).partition(is_named);
             *teams = kept;

@@ -72,6 +72,9 @@ pub struct EnforcerRecord {
     /// Ids of approvers who work with the agent, as far as this device knows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operators: Vec<String>,
+    /// The team that it was introduced to, if no device of this person vouches for the key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub introduced_in: Option<String>,
     /// Ids of the teams with which this device has paired it, as an owner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub teams: Vec<String>,

@@ -23,5 +23,5 @@ pub(crate) use self::learned::ENFORCER;
 pub use self::sealed::{SealedKeys, read_passphrase};
 pub use self::secret::SecretText;
 pub(crate) use self::teams::{TeamFile, TeamRole};
-pub use self::teams::{TeamInvitationRecord, TeamRecord, known_teams};
+pub use self::teams::{TeamInvitationRecord, TeamRecord, WithheldHead, known_teams};
 pub use crate::error::ProfileError;

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::file::{APPROVER_TEAMS, ENFORCER_TEAMS, ProfileFile};
 use crate::error::{ClientError, Result};
 use crate::private_file::PrivateFile;
-use countersign_e2e::{Error, SignedTeamState, TeamChain, TeamId};
+use countersign_e2e::{Error, SignedTeamState, TeamChain, TeamId, TeamSeat};
 use countersign_protocol::canonical::Sha256Hex;
 use countersign_protocol::timestamp::Timestamp;
 
@@ -36,12 +36,38 @@ pub struct TeamRecord {
     /// Of an enforcer: ends the pairing with the team at the gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing_token: Option<String>,
+    /// A newer state that a decision named and the gateway withholds. Until it is known, nothing of the
+    /// team counts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<WithheldHead>,
     /// Signed states and heads that contradict each other. Then nothing of the team counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fork: Vec<String>,
     /// Of an owner: invitations that may still be answered.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub invitations: Vec<TeamInvitationRecord>,
+}
+
+/// The claim of a member that the team has a state which the gateway does not deliver.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WithheldHead {
+    pub seq: u32,
+    pub approver_id: String,
+}
+
+impl WithheldHead {
+    /// Whether this chain has reached that state, or another one of its number, or the member has no
+    /// seat any more.
+    pub(crate) fn is_over(&self, chain: &TeamChain) -> bool {
+        let mut seats = chain.content().seats.iter();
+        let is_seated = |seat: &TeamSeat| {
+            let stand_in = seat.stand_in.as_ref().map(|it| &it.approver);
+            let mut people = stand_in.into_iter().chain([&seat.approver]);
+            people.any(|person| person.as_str() == self.approver_id)
+        };
+        chain.head().seq >= self.seq || !seats.any(is_seated)
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +87,7 @@ impl TeamRecord {
             digests: Vec::new(),
             checked_at: String::new(),
             routing_token: None,
+            withheld: None,
             fork: Vec::new(),
             invitations: Vec::new(),
         };
@@ -73,13 +100,24 @@ impl TeamRecord {
         if !self.fork.is_empty() {
             return Err(Error::TeamFork.into());
         }
-        let damaged = Error::Team("the record of it is damaged");
         let newest = SignedTeamState::parse_text(&self.newest)?;
         let digests = self.digests.iter().map(|text| Sha256Hex::parse(text));
         let chain = digests.collect::<Option<_>>();
         let chain = chain.and_then(|digests| TeamChain::from_own_records(newest, digests));
         let chain = chain.filter(|chain| chain.head().team.to_string() == self.team_id);
-        chain.ok_or(ClientError::Crypto(damaged))
+        chain.ok_or(ClientError::Choice(
+            "the profile's record of a team is damaged; pair with the team again, or leave it and join again",
+        ))
+    }
+
+    /// The name in the newest state, also of a team that has a fork.
+    pub fn name(&self) -> Option<String> {
+        let newest = SignedTeamState::parse_text(&self.newest).ok()?;
+        Some(newest.state().content().name.clone())
+    }
+
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        self.name().is_some_and(|own| own == name)
     }
 
     fn remember(&mut self, chain: &TeamChain, now: Timestamp) {
@@ -152,6 +190,16 @@ impl TeamFile {
         contents
             .map(|it| it.teams)
             .ok_or_else(|| self.problem("it is damaged"))
+    }
+
+    /// The names of the teams, as far as they can be read.
+    pub(crate) fn names(&self) -> BTreeMap<TeamId, String> {
+        let records = self.load().unwrap_or_default();
+        let named = records.iter().filter_map(|record| {
+            let team = TeamId::parse(&record.team_id).ok()?;
+            Some((team, record.name()?))
+        });
+        named.collect()
     }
 
     pub(crate) fn find(&self, team: TeamId) -> Result<Option<TeamRecord>> {

@@ -17,9 +17,11 @@ pub enum TeamError {
     Broken { reason: String },
     #[error("this approver is no owner of the team")]
     NotOwner { pointer: &'static str },
+    #[error("{approver} has not consented to be in this team")]
+    NoConsent { approver: String },
     #[error("the team is not paired with the enforcer")]
     NotPaired,
-    #[error("an approver can own at most {limit} teams")]
+    #[error("an approver can create at most {limit} teams")]
     TooMany { limit: usize },
     #[error("a person can make at most {limit} invitations to a team in 7 days")]
     TooManyInvitations { limit: usize },
@@ -44,11 +46,15 @@ impl TeamError {
             Self::NotOwner { pointer } => refusal(403, Code::PolicyDeny)
                 .at(pointer)
                 .expecting("an owner in the team's newest state"),
+            Self::NoConsent { approver } => refusal(403, Code::PolicyDeny)
+                .at("/statement/seats")
+                .expecting("people who have answered an invitation of the last 7 days")
+                .with("approverId", approver.as_str()),
             Self::NotPaired => refusal(403, Code::PolicyDeny)
                 .at("/statement/enforcerId")
                 .expecting("an enforcer that the team is paired with"),
             Self::TooMany { limit } => refusal(422, Code::TooLarge)
-                .expecting("fewer teams: leave one first")
+                .expecting("a team that is there already, or another approver who creates it")
                 .with("limit", *limit),
             Self::TooManyInvitations { limit } => refusal(422, Code::TooLarge)
                 .expecting("fewer invitations: wait until some have expired")

@@ -1,0 +1,217 @@
+//! The seats of this person in teams, after a device was added or revoked. A seat that is rewritten
+//! counts for the devices that it names and no other, so a revocation ends also what a thief has added.
+
+use std::fmt;
+
+use super::role::Approver;
+use crate::error::{ClientError, Result};
+use crate::profile::TeamRecord;
+use crate::visible::visible;
+use countersign_e2e::{DeviceBundle, DeviceId, TeamChain, TeamSeat};
+use countersign_protocol::id::ApproverId;
+
+/// News of a team for a person whose devices have changed.
+#[derive(Debug)]
+pub enum SeatNotice {
+    /// The teams that were joined on other devices could not be looked for.
+    Unread(ClientError),
+    NotAdded {
+        team: String,
+        problem: ClientError,
+    },
+    NotRevoked {
+        team: String,
+        problem: ClientError,
+    },
+    /// A seat needs a device.
+    LastDevice {
+        team: String,
+    },
+    Dropped {
+        team: String,
+        device: String,
+    },
+    StandInEnded {
+        team: String,
+        approver: ApproverId,
+    },
+    /// The revoked device decides in the place of this member.
+    StandsIn {
+        team: String,
+        member: ApproverId,
+    },
+}
+
+impl fmt::Display for SeatNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unread(problem) => write!(
+                f,
+                "teams that you have joined on another device may still count the device: {problem}; repeat this on that device"
+            ),
+            Self::NotAdded { team, problem } => write!(
+                f,
+                "the team {} does not count your new device yet: {problem}; once that is mended, run again: countersign devices add",
+                visible(team)
+            ),
+            Self::NotRevoked { team, problem } => write!(
+                f,
+                "the team {} still counts the device: {problem}; ask an owner to remove and invite you again",
+                visible(team)
+            ),
+            Self::LastDevice { team } => write!(
+                f,
+                "the team {} still counts the device, which is your last one there; ask an owner to remove you",
+                visible(team)
+            ),
+            Self::Dropped { team, device } => write!(
+                f,
+                "your seat in the team {} also had {}, which this device does not know; it was taken off",
+                visible(team),
+                visible(device)
+            ),
+            Self::StandInEnded { team, approver } => write!(
+                f,
+                "{} does not stand in for you in the team {} any more, because the device could have named them",
+                visible(approver.as_str()),
+                visible(team)
+            ),
+            Self::StandsIn { team, member } => write!(
+                f,
+                "the device still stands in for {} in the team {}; ask them to end that: countersign team stand-in TEAM --end",
+                visible(member.as_str()),
+                visible(team)
+            ),
+        }
+    }
+}
+
+impl Approver {
+    /// Adds the devices in force to the own seat of each team. Devices that this one does not know
+    /// stay: another one may have added them.
+    pub async fn add_to_seats(&self) -> Result<Vec<SeatNotice>> {
+        let mut notices = Vec::new();
+        for record in self.teams()? {
+            let team = shown_name(&record);
+            if let Err(problem) = self.add_to_seat(&record).await
+                && !problem.is_refusal(404)
+            {
+                notices.push(SeatNotice::NotAdded { team, problem });
+            }
+        }
+        Ok(notices)
+    }
+
+    async fn add_to_seat(&self, record: &TeamRecord) -> Result<()> {
+        let (chain, own) = (self.renew(record).await?, self.own_bundles()?);
+        let changed = self.change_team(&chain, |content| {
+            if let Some(seat) = content.seat_mut(&self.id) {
+                let missing = own.into_iter().filter(|it| !seat.has_device(it.id()));
+                let missing: Vec<_> = missing.collect();
+                seat.devices.extend(missing);
+            }
+            Ok(())
+        });
+        changed.await.map(drop)
+    }
+
+    /// Has the own seat of each team count for the devices in force and no other. A stand-in whom the
+    /// revoked device could have named does not stand in any more.
+    pub(super) async fn clear_seats(
+        &self,
+        revoked: DeviceId,
+        notices: &mut Vec<SeatNotice>,
+    ) -> Result<()> {
+        for record in self.teams()? {
+            let team = shown_name(&record);
+            match self.clear_seat(&record, revoked, notices).await {
+                Ok(()) => {}
+                Err(problem) if problem.is_refusal(404) => {}
+                Err(problem) => notices.push(SeatNotice::NotRevoked { team, problem }),
+            }
+        }
+        Ok(())
+    }
+
+    async fn clear_seat(
+        &self,
+        record: &TeamRecord,
+        revoked: DeviceId,
+        notices: &mut Vec<SeatNotice>,
+    ) -> Result<()> {
+        let chain = self.renew(record).await?;
+        let team = chain.content().name.clone();
+        for seat in &chain.content().seats {
+            if seat.has_stand_in_device(&self.id, revoked) {
+                let (team, member) = (team.clone(), seat.approver.clone());
+                notices.push(SeatNotice::StandsIn { team, member });
+            }
+        }
+        let mut own = self.own_bundles()?;
+        own.retain(|device| device.id() != revoked);
+        let Some(seat) = chain.content().seat(&self.id) else {
+            return Ok(());
+        };
+        if own.is_empty() {
+            if seat.has_device(revoked) {
+                notices.push(SeatNotice::LastDevice { team });
+            }
+            return Ok(());
+        }
+        let lost = self.lost_devices(seat, revoked, &own)?;
+        let could_name = seat.has_device(revoked) || !lost.is_empty();
+        let ended = seat.stand_in.as_ref().filter(|_| could_name);
+        let ended = ended.map(|it| it.approver.clone());
+        self.replace_devices(&chain, own, ended.is_some()).await?;
+        notices.extend(lost.into_iter().map(|device| SeatNotice::Dropped {
+            team: team.clone(),
+            device,
+        }));
+        notices.extend(ended.map(|approver| SeatNotice::StandInEnded { team, approver }));
+        Ok(())
+    }
+
+    /// The devices on the seat that this one neither trusts nor knows to be revoked.
+    fn lost_devices(
+        &self,
+        seat: &TeamSeat,
+        revoked: DeviceId,
+        own: &[DeviceBundle],
+    ) -> Result<Vec<String>> {
+        let trust = self.own_trust()?;
+        let is_lost = |device: &&DeviceBundle| {
+            let id = device.id();
+            let is_known = id == revoked || trust.revoked().contains(&id);
+            !is_known && own.iter().all(|it| it.id() != id)
+        };
+        let lost = seat.devices.iter().filter(is_lost);
+        let shown = |it: &DeviceBundle| format!("{} ({})", it.name().as_str(), it.id());
+        Ok(lost.map(shown).collect())
+    }
+
+    async fn replace_devices(
+        &self,
+        chain: &TeamChain,
+        own: Vec<DeviceBundle>,
+        ends_stand_in: bool,
+    ) -> Result<()> {
+        let changed = self.change_team(chain, |content| {
+            if let Some(seat) = content.seat_mut(&self.id) {
+                let is_same = |device: &DeviceBundle| own.iter().any(|it| it.id() == device.id());
+                seat.devices.retain(is_same);
+                let missing = own.iter().filter(|it| !seat.has_device(it.id())).cloned();
+                let missing: Vec<_> = missing.collect();
+                seat.devices.extend(missing);
+                if ends_stand_in {
+                    seat.stand_in = None;
+                }
+            }
+            Ok(())
+        });
+        changed.await.map(drop)
+    }
+}
+
+fn shown_name(record: &TeamRecord) -> String {
+    record.name().unwrap_or_else(|| record.team_id.clone())
+}
