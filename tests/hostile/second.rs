@@ -64,7 +64,7 @@ async fn a_revoked_device_decides_nothing_whatever_the_gateway_lets_through() {
         scene.world.cluster.pass(Duration::from_secs(61));
         hold.release();
     });
-    let denial = denied.await.unwrap_err().to_string();
+    let denial = Box::pin(denied).await.unwrap_err().to_string();
     assert!(denial.contains(REVOKED), "{denial}");
 
     // From now on the enforcer knows, and nothing is encrypted to it.
@@ -77,7 +77,7 @@ async fn a_revoked_device_decides_nothing_whatever_the_gateway_lets_through() {
         assert!(item.content.is_err(), "it is not a recipient any more");
         scene.decide(&id, &choice(Verdict::Reject)).await;
     });
-    let denial = denied.await.unwrap_err().to_string();
+    let denial = Box::pin(denied).await.unwrap_err().to_string();
     assert!(denial.contains(REVOKED), "{denial}");
 }
 
@@ -97,7 +97,7 @@ async fn a_device_that_none_has_added_never_decides() {
             assert!(matches!(refused, Err(ClientError::RefusedAfterSigning)));
             scene.decide(&id, &choice(Verdict::Reject)).await;
         });
-        let denial = denied.await.unwrap_err().to_string();
+        let denial = Box::pin(denied).await.unwrap_err().to_string();
         let expected = denial.contains(UNKNOWN) || denial.contains("alice rejected it");
         assert!(expected, "{denial}");
     }

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use countersign::client::approver::{Approver, EnrolmentProgress, PairingChoice};
-use countersign::client::profile::{EnforcerRecord, ProfileFile, known_teams};
+use countersign::client::profile::{EnforcerRecord, ProfileFile, TeamPairingRecord, known_teams};
 use countersign::client::{ClientError, visible};
 use countersign::e2e::{PairingLink, TeamId};
 use countersign::protocol::pairing::PairingCode;
@@ -134,11 +134,14 @@ pub fn unpair_question(file: &ProfileFile, enforcer: &str) -> anyhow::Result<Opt
         return Ok(None);
     };
     let known = known_teams(file)?;
-    let teams = record.teams.iter().map(|id| {
-        let mut chains = known.get(id).into_iter().flatten();
-        let chain = chains.find_map(|chain| chain.as_ref().ok());
-        visible(chain.map_or(id, |chain| &chain.content().name))
-    });
+    let teams = record
+        .teams
+        .iter()
+        .map(|TeamPairingRecord { team_id: id, .. }| {
+            let mut chains = known.get(id).into_iter().flatten();
+            let chain = chains.find_map(|chain| chain.as_ref().ok());
+            visible(chain.map_or(id, |chain| &chain.content().name))
+        });
     let teams = teams.collect::<Vec<_>>().join(" and ");
     let enforcer = visible(enforcer);
     Ok(Some(format!(

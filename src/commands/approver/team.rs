@@ -8,7 +8,7 @@ use countersign::protocol::id::ApproverId;
 use serde_json::json;
 
 use super::input::{argument_or_input, open, says_yes};
-use super::team_options::{MinimumArgs, StandInArgs, approver_id, moment};
+use super::team_options::{MinimumArgs, StandInArgs, approver_id, moment, set_question};
 use super::team_text::{lines, shown_devices, team_json};
 use crate::commands::client_options::ClientOptions;
 use crate::commands::exit_action::{DENIED, ExitAction};
@@ -80,7 +80,7 @@ enum TeamCommand {
         team: String,
         #[command(flatten)]
         minimum: MinimumArgs,
-        /// Make a member an owner. Only they can give that up, by leaving.
+        /// Make a member an owner. It ends only if they leave or are removed.
         #[arg(long, value_name = "ID", value_parser = approver_id)]
         owner: Option<ApproverId>,
         /// Don't ask first.
@@ -118,7 +118,7 @@ pub async fn run(args: TeamArgs) -> anyhow::Result<ExitAction> {
         }
         TeamCommand::List => return list(&approver, options),
         TeamCommand::Join { link, yes } => {
-            return join(&approver, &mut screen, link, (*yes, options.json)).await;
+            return join(&approver, &mut screen, link, *yes, options).await;
         }
         TeamCommand::Show { team } => approver.team(team).await?,
         TeamCommand::Invite { team, id } => {
@@ -144,6 +144,8 @@ pub async fn run(args: TeamArgs) -> anyhow::Result<ExitAction> {
                 visible(team)
             );
             let question = Some(question).filter(|_| !*yes);
+            // Agents that only this person has introduced would be forgotten by the others.
+            let _later = approver.share_enforcers().await;
             let changed = changed(&approver, team, question, |content| {
                 seat_in(content, id)?;
                 content.seats.retain(|seat| seat.approver != *id);
@@ -160,7 +162,7 @@ pub async fn run(args: TeamArgs) -> anyhow::Result<ExitAction> {
             owner,
             yes,
         } => {
-            let question = minimum.question(team, owner.as_ref());
+            let question = set_question(team, owner.as_ref());
             let question = Some(question).filter(|_| !*yes);
             let changed = changed(&approver, team, question, |content| {
                 minimum.change(&mut content.minimum);
@@ -286,7 +288,8 @@ async fn join(
     approver: &Approver,
     screen: &mut TerminalScreen,
     link: &str,
-    (yes, json): (bool, bool),
+    yes: bool,
+    options: &ClientOptions,
 ) -> anyhow::Result<ExitAction> {
     let link = TeamLink::parse(&argument_or_input(link)?)?;
     let chain = approver.invited_team(&link).await?;
@@ -301,7 +304,7 @@ async fn join(
     screen.remark(&format!(
         "answered; you take part in {name} once the person who invited you has admitted you"
     ));
-    if json {
+    if options.json {
         print_json(&team_json(&chain))?;
     }
     Ok(ExitAction::DONE)

@@ -59,17 +59,17 @@ impl MinimumArgs {
             .separate
             .map_or(minimum.separate, |it| it == YesNo::Yes);
     }
+}
 
-    pub fn question(&self, team: &str, owner: Option<&ApproverId>) -> String {
-        let team = visible(team);
-        match owner.map(|id| visible(id.as_str())) {
-            Some(id) => format!(
-                "Make {id} an owner of {team}? {id} can then add and remove everybody, you too, and nobody can take that back but {id}."
-            ),
-            None => format!(
-                "Change {team} like this? It holds for every machine that asks the team, from its next call on."
-            ),
-        }
+pub fn set_question(team: &str, owner: Option<&ApproverId>) -> String {
+    let team = visible(team);
+    match owner.map(|id| visible(id.as_str())) {
+        Some(id) => format!(
+            "Make {id} an owner of {team}? {id} can then add and remove everybody, you too. It ends only if {id} leaves or is removed."
+        ),
+        None => format!(
+            "Change {team} like this? It holds for every machine that asks the team, from its next call on."
+        ),
     }
 }
 

@@ -45,17 +45,19 @@ pub fn shown_devices(devices: &[DeviceBundle]) -> String {
 
 /// The rest of the least that rules demand, without the defaults.
 fn further_minimum(minimum: &TeamMinimum) -> String {
-    let mut text = match minimum.rejections {
-        0 | 1 => String::new(),
-        count => format!(", denied by {count} rejections"),
+    let rejections = match minimum.rejections {
+        0 | 1 => None,
+        count => Some(format!(", denied by {count} rejections")),
     };
-    if minimum.comment != CommentDuty::None {
-        text += &format!(", comment: {}", minimum.comment.as_str());
-    }
-    if minimum.separate {
-        text += ", not by people who work with the agent";
-    }
-    text
+    let comment = match minimum.comment {
+        CommentDuty::None => None,
+        comment => Some(format!(", comment: {}", comment.as_str())),
+    };
+    let separate = minimum
+        .separate
+        .then_some(", not by people who work with the agent");
+    let parts = rejections.into_iter().chain(comment);
+    parts.chain(separate.map(str::to_owned)).collect()
 }
 
 pub fn lines(chain: &TeamChain) -> Vec<String> {

@@ -19,7 +19,7 @@ pub struct RuleOptions {
         conflicts_with = "approver"
     )]
     approvals: Option<u32>,
-    /// Ask only these approvers, with commas between them.
+    /// Ask only these approvers, with commas between them; or a team, as team:NAME.
     #[arg(
         long,
         value_name = "IDS",

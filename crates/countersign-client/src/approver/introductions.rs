@@ -135,7 +135,7 @@ impl Approver {
                 continue;
             }
             for record in self.enforcers() {
-                if record.teams.contains(&team.to_string()) || listed.introduces(&record) {
+                if record.is_paired_with(team) || listed.introduces(&record) {
                     let introduced = self.introduce_to_team(&record, team, listed).await;
                     failed = failed.and(introduced);
                 }

@@ -73,6 +73,15 @@ pub struct PairingChoice {
     pub team: Option<TeamHead>,
 }
 
+impl PairingChoice {
+    fn claims(&self) -> PairingClaims {
+        PairingClaims {
+            operators: self.operators.clone(),
+            team: self.team,
+        }
+    }
+}
+
 impl Approver {
     fn check_known(&self, id: &str, key: &str, known: KnownKey) -> Result<()> {
         let differs = self.enforcer(id).is_some_and(|record| record.key != key);
@@ -137,11 +146,7 @@ impl Approver {
         let resolved = self.resolve(link.code).await?;
         let nonce = &resolved.nonce;
         let offer = AuthenticOffer::check(resolved.bundle, &link.fingerprint)?;
-        let (secret, own) = (&link.secret, &self.bundle);
-        let claims = &PairingClaims {
-            operators: choice.operators.clone(),
-            team: choice.team,
-        };
+        let (secret, own, claims) = (&link.secret, &self.bundle, &choice.claims());
         let (answer, pinned) =
             answer_by_link(&offer, secret, nonce, &self.id, own, claims, &mut random)?;
         let (id, key) = (pinned.id().to_string(), pinned.encryption_key().to_text());
@@ -165,11 +170,7 @@ impl Approver {
         let offer = self.resolve(code).await?;
         let key = offer.bundle.encryption_key().to_text();
         self.check_known(offer.bundle.enforcer_id().as_str(), &key, choice.known)?;
-        let (nonce, own) = (&offer.nonce, &self.bundle);
-        let claims = &PairingClaims {
-            operators: choice.operators.clone(),
-            team: choice.team,
-        };
+        let (nonce, own, claims) = (&offer.nonce, &self.bundle, &choice.claims());
         let (answer, comparison) =
             answer_by_code(&offer.bundle, nonce, &self.id, own, claims, &mut random)?;
         let routing_token = self.complete(nonce, &answer, choice.team).await?;
@@ -205,7 +206,7 @@ impl Approver {
             id: enforcer.id().to_string(),
             key: enforcer.encryption_key().to_text(),
             paired_at: self.now().to_string(),
-            routing_token: Some(routing_token.clone()),
+            routing_token: None,
             label,
             introduced_by: None,
             introduced_in: None,
@@ -218,9 +219,13 @@ impl Approver {
             if let Some(known) = known.find(|known| known.id == record.id) {
                 record.operators.clone_from(&known.operators);
                 record.teams.clone_from(&known.teams);
+                record.routing_token.clone_from(&known.routing_token);
             }
             record.add_operators(choice.operators.as_ref());
-            record.add_team(choice.team.map(|head| head.team));
+            match choice.team {
+                Some(head) => record.pair_with(head.team, routing_token.clone()),
+                None => record.routing_token = Some(routing_token.clone()),
+            }
             profile.enforcers.retain(|known| known.id != record.id);
             profile.enforcers.push(record.clone());
             Ok(())
@@ -233,8 +238,9 @@ impl Approver {
         Ok(record)
     }
 
-    /// Ends a pairing, here and at the gateway, there for all devices. It ends here even if the
-    /// call to the gateway fails. Earlier introductions by other devices do not bring it back.
+    /// Ends a pairing, here and at the gateway, there for all devices, and for the members of the teams
+    /// with which this device has paired it. It ends here even if the call to the gateway fails. Earlier
+    /// introductions by other devices do not bring it back.
     pub async fn unpair(&mut self, enforcer: &str) -> Result<bool> {
         let Some(record) = self.enforcer(enforcer) else {
             return Ok(false);
@@ -248,10 +254,13 @@ impl Approver {
             profile.unpaired.push(UnpairedRecord { id, at });
             Ok(())
         })?;
-        if let Some(token) = self.token_of(enforcer).await?.or(record.routing_token) {
-            self.access.revoke_pairing(&token).await?;
+        let direct = self.token_of(enforcer).await?.or(record.routing_token);
+        let of_teams = record.teams.into_iter().map(|it| it.routing_token);
+        let mut ended = Ok(());
+        for token in direct.into_iter().chain(of_teams) {
+            ended = ended.and(self.access.revoke_pairing(&token).await);
         }
-        Ok(true)
+        ended.map(|()| true)
     }
 
     /// The current token of the pairing: another device may have paired last.
@@ -262,8 +271,10 @@ impl Approver {
             let page = self.access.call(&call, &[200]).await?.json()?;
             let pairings = page["items"].as_array();
             let pairings = pairings.ok_or_else(|| ClientError::answer("a list of pairings"))?;
+            // One that follows from a team has no token.
             let found = pairings.iter().find(|line| {
-                line["enforcerId"] == enforcer && line["approverId"] == self.id.as_str()
+                let is_own = line["approverId"] == self.id.as_str();
+                line["enforcerId"] == enforcer && is_own && line["routingToken"].is_string()
             });
             if let Some(line) = found {
                 return Ok(line["routingToken"].as_str().map(str::to_owned));

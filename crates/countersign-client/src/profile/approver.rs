@@ -75,9 +75,18 @@ pub struct EnforcerRecord {
     /// The team that it was introduced to, if no device of this person vouches for the key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub introduced_in: Option<String>,
-    /// Ids of the teams with which this device has paired it, as an owner.
+    /// The teams with which this device has paired it, as an owner.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub teams: Vec<String>,
+    pub teams: Vec<TeamPairingRecord>,
+}
+
+/// The pairing of an enforcer with a team.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TeamPairingRecord {
+    pub team_id: String,
+    /// Ends the pairing at the gateway, for all members.
+    pub routing_token: String,
 }
 
 /// An enforcer whose pairing was ended on this device. No introduction from before brings it back.
@@ -211,8 +220,18 @@ impl EnforcerRecord {
         self.operators.len() > before
     }
 
-    pub(crate) fn add_team(&mut self, team: Option<TeamId>) {
-        add_missing(&mut self.teams, team.map(|id| id.to_string()));
+    pub(crate) fn is_paired_with(&self, team: TeamId) -> bool {
+        let id = team.to_string();
+        self.teams.iter().any(|it| it.team_id == id)
+    }
+
+    pub(crate) fn pair_with(&mut self, team: TeamId, routing_token: String) {
+        let team_id = team.to_string();
+        self.teams.retain(|it| it.team_id != team_id);
+        self.teams.push(TeamPairingRecord {
+            team_id,
+            routing_token,
+        });
     }
 
     pub fn paired_at(&self) -> Result<Timestamp, ProfileError> {

@@ -14,7 +14,7 @@ mod sealed;
 mod secret;
 mod teams;
 
-pub use self::approver::{ApproverProfile, EnforcerRecord, UnpairedRecord};
+pub use self::approver::{ApproverProfile, EnforcerRecord, TeamPairingRecord, UnpairedRecord};
 pub use self::enforcer::{ApproverRecord, EnforcerProfile};
 pub use self::file::{Profile, ProfileFile};
 pub(crate) use self::file::{REQUESTS, SETS, USED};

@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use proptest::sample::Index;
 use serde_json::{Value, json};
 
+use super::people::now;
 use super::receipt::gaps;
 use super::several::{check_vectors, people, person};
 use super::team_call::{TeamCall, call};
@@ -135,6 +136,18 @@ fn a_device_that_has_left_since_is_told() {
     let same = call.anchors().with_chain(call.team.chain.clone());
     let checks = receipt.verify(&same).checks;
     assert!(checks.iter().all(|it| it.fact != ReceiptFact::Current));
+}
+
+#[test]
+fn the_time_of_a_stand_in_ends_for_receipts_too() {
+    let (call, text, _) = &*GOOD;
+    let receipt = Receipt::parse(text.as_bytes()).unwrap();
+    let verify = |at| receipt.verify(&call.anchors().with_time(at));
+    let content = call.team.chain.content();
+    let until = content.seats.iter().find_map(|it| it.stand_in.as_ref());
+    let until = until.unwrap().until;
+    assert_eq!(gaps(&verify(now())), ["asked: absent"]);
+    assert_eq!(gaps(&verify(until)), LEFT_SINCE);
 }
 
 #[test]
