@@ -168,8 +168,7 @@ export const texts = {
 		operatorsHint:
 			"Approver IDs, with commas between them. Where a request wants somebody else’s approval, these people can’t approve it.",
 		team: "Team (optional)",
-		teamHint:
-			"Then its members are asked, as the team’s owners decide. Alone, only you are.",
+		teamHint: "The members of the team are asked, not you alone.",
 		onlyMe: "Only me",
 		nobody: "Nobody works with it. It runs by itself.",
 	},

@@ -247,8 +247,8 @@ export class Approver {
 	}
 
 	/**
-	 * Ends a pairing, here and at the gateway, there for all devices. Here it ends even if the
-	 * gateway cannot be told; then that is the problem.
+	 * Ends a pairing, here and at the gateway, there for all devices, and for a team as `pairedTeam`
+	 * says. Here it ends even if the gateway cannot be told; then that is the problem.
 	 * @param {string} enforcerId
 	 * @returns {Promise<void>}
 	 */
@@ -259,6 +259,16 @@ export class Approver {
 		} finally {
 			await this.listAgents();
 		}
+	}
+
+	/**
+	 * The team through which an agent asks this person, if there is one.
+	 * @param {string} enforcerId
+	 * @returns {Promise<import('./types.js').PairedTeam | null>}
+	 */
+	async pairedTeam(enforcerId) {
+		const { pairedTeam } = await loaded(import("./unpair.js"));
+		return pairedTeam(this.session, enforcerId);
 	}
 
 	/**
@@ -380,46 +390,48 @@ export class Approver {
 	/**
 	 * Adds a device, once a person has compared its name and id with its screen.
 	 * @param {import('./types.js').NewDevice} device
-	 * @returns {Promise<void>}
+	 * @returns {Promise<Problem[]>} why a team does not count it yet
 	 */
 	async addDevice(device) {
 		const { parseEndorsement } = await loaded(import("./endorsement.js"));
 		const { addDevice } = await loaded(import("./enrol.js"));
+		const { addToSeats } = await loaded(import("./teamseat.js"));
 		const request = await parseEndorsement(device.link);
 		await addDevice(this.session, request);
 		this.session.offer = null;
 		void this.share();
-		await this.changeSeats({ adds: [request.bundle] });
+		return addToSeats(this.session, [request.bundle]);
 	}
 
 	/**
-	 * Tells the teams which devices this person has now. The change itself has been made.
-	 * @param {{ adds?: import('./keys.js').DeviceBundle[], drops?: Set<string> }} change
-	 */
-	async changeSeats(change) {
-		try {
-			await this.seats((seats, session) =>
-				seats.changeDevices(session, change),
-			);
-		} catch (error) {
-			throw Problem.of("teamsNotTold", { problem: asProblem(error) });
-		}
-	}
-
-	/**
-	 * Revokes a device for ever. Of this very device too.
+	 * Revokes a device for ever. Of this very device too. A team that does not follow does not stop
+	 * it.
 	 * @param {string} deviceId
-	 * @returns {Promise<void>}
+	 * @returns {Promise<Problem[]>} what a person should know of the own seats
 	 */
 	async revokeDevice(deviceId) {
+		const { session } = this;
+		const { learnTeams } = await loaded(import("./teams.js"));
+		const { clearSeats } = await loaded(import("./teamseat.js"));
 		const isOwn = deviceId === this.identity.deviceId;
-		const leaveSeats = () => this.changeSeats({ drops: new Set([deviceId]) });
-		// Afterwards its signature does not count.
-		if (isOwn) await leaveSeats();
-		await revokeDevice(this.session, deviceId);
-		if (isOwn) return;
-		await readDevices(this.session);
-		await leaveSeats();
+		if (isOwn) await readDevices(session);
+		// Before the word of that device counts for nothing.
+		const unread = await learnTeams(session).catch((error) => [
+			asProblem(error),
+		]);
+		const [problem] = unread;
+		const notices = problem ? [Problem.of("teamsUnread", { problem })] : [];
+		const clear = () => clearSeats(session, new Set([deviceId]));
+		// A device that is revoked signs nothing any more, so it gives up its own seats first.
+		if (isOwn) {
+			notices.push(...(await clear()));
+			await revokeDevice(session, deviceId);
+			return notices;
+		}
+		await revokeDevice(session, deviceId);
+		// Another device may have added one since.
+		await readDevices(session).catch(asProblem);
+		return [...notices, ...(await clear())];
 	}
 
 	/**
@@ -480,14 +492,11 @@ export class Approver {
 	}
 
 	/**
-	 * Removes keys, credential and history from this browser. With `revoke`, the device is revoked
-	 * first; if that fails, nothing is removed. Tokens of a sign-in are ended too.
-	 * @param {{ revoke: boolean }} options
+	 * Removes keys, credential and history from this browser. Tokens of a sign-in are ended too.
 	 * @returns {Promise<string | null>} where the person is signed out at the provider as well, if
 	 *   there is such a place
 	 */
-	async logout({ revoke }) {
-		if (revoke) await this.revokeDevice(this.identity.deviceId);
+	async logout() {
 		// The gateway may be away; then the subscription is gone, and the gateway learns of it when
 		// it next uses it.
 		await this.silenceHere().catch(() => {});
@@ -566,11 +575,8 @@ export class Approver {
 	 */
 	async share() {
 		try {
-			const { introduceEnforcers, introduceToTeams, learnEnforcers } =
-				await loaded(import("./introductions.js"));
-			if (await learnEnforcers(this.session)) await this.listAgents();
-			await introduceEnforcers(this.session);
-			await introduceToTeams(this.session);
+			const { shareEnforcers } = await loaded(import("./introductions.js"));
+			await shareEnforcers(this.session, () => this.listAgents());
 		} catch (error) {
 			if (!(error instanceof Problem)) throw error;
 		}

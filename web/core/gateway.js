@@ -42,6 +42,21 @@ export function path(...parts) {
 	return parts.map((part) => `/${encodeURIComponent(part)}`).join("");
 }
 
+/** The time at which several calls that begin now are given up together. */
+export function callDeadline() {
+	return Date.now() + PATIENCE_MS;
+}
+
+/**
+ * How long a call may still be tried.
+ * @param {number} deadline
+ */
+export function patienceUntil(deadline) {
+	const left = deadline - Date.now();
+	if (left <= 0) throw Problem.of("slow", {});
+	return left;
+}
+
 /** @param {number} milliseconds */
 export function jittered(milliseconds) {
 	return milliseconds * (0.5 + Math.random());

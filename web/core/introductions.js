@@ -1,219 +1,41 @@
-// Enforcers that another device of this approver has authenticated. This device believes a
-// signature of a device that it trusts, and nothing that the gateway adds: what disagrees, or was
-// ended here, is not taken over.
+// Enforcers that another device of this approver, or an owner of a team, has authenticated. This device
+// believes a signature of a device that it trusts, and nothing that the gateway adds. One that
+// disagrees with another, or is of a pairing that was ended here, is not taken over.
 
-import { toBase64url } from "./bytes.js";
-import { canonical, canonicalNode, Reader, readTime } from "./canonical.js";
+import { Reader } from "./canonical.js";
 import { readDevices } from "./devices.js";
 import { isRefusedWith, path } from "./gateway.js";
 import {
-	isLabel,
-	readDeviceId,
-	readEncryptionKey,
-	readLabel,
-	sign,
-	verifies,
-} from "./keys.js";
-import { addOperators, MAX_OPERATORS, readOperators } from "./operators.js";
+	checkIntroduction,
+	checkTeamIntroduction,
+	isOfTeam,
+	judgeIntroductions,
+	parseIntroduction,
+	spellIntroduction,
+} from "./introduction.js";
+import { sign } from "./keys.js";
 import { asProblem, Problem } from "./problem.js";
-import { readSignature, spellSigned } from "./statements.js";
-import { learnTeams, ownSeat, readTeams, teamPath } from "./teams.js";
+import { spellSigned } from "./statements.js";
+import {
+	hasDevice,
+	learnTeams,
+	ownSeat,
+	renewTeams,
+	teamPath,
+} from "./teams.js";
 
-/** @typedef {import('./json.js').Node} Node */
+/** @typedef {import('./introduction.js').Introduction} Introduction */
 /** @typedef {import('./session.js').Session} Session */
-/** @typedef {import('./statements.js').DeviceTrust} DeviceTrust */
-/** @typedef {import('./statements.js').Subject} Subject */
 /** @typedef {import('./store.js').EnforcerRecord} EnforcerRecord */
+/** @typedef {import('./types.js').TeamState} TeamState */
 
-const WHAT = "introduction";
-const INTRODUCE = "enforcer.introduce";
 /** More than the gateway keeps: one that lists without end is not followed. */
 const MAX_LISTED = 4_096;
 
 /**
- * A well-formed introduction. It is only its signer's claim; nobody has verified it yet.
- * @typedef {object} Introduction
- * @property {Subject} subject
- * @property {string} enforcerId
- * @property {string} key in base64url
- * @property {string | null} label
- * @property {string[] | null} operators
- * @property {string | null} teamId whose members it is for, if it is not for the signer's other devices
- * @property {string} at when the enforcer was paired, on whichever device that was
- * @property {string} by
- * @property {string} text what the signature covers
- * @property {Bytes} signature
+ * The newest state of a team, and the introductions to it that count by this state.
+ * @typedef {{ team: TeamState, accepted: Introduction[] }} TeamIntroductions
  */
-
-/**
- * The canonical text of an introduction. A label that may not be shown is left out.
- * @param {Subject} subject
- * @param {{ enforcerId: string, key: string, label: string | null, pairedAt: string, operators?: string[] }} enforcer
- * @param {string} by
- * @param {string} [teamId] of the team that it is for
- */
-export function spellIntroduction(
-	{ tenantId, approverId },
-	{ enforcerId, key, label, pairedAt, operators = [] },
-	by,
-	teamId,
-) {
-	/** @type {import('./types.js').JsonObject} */
-	const members = {
-		v: 1,
-		statement: INTRODUCE,
-		tenantId,
-		approverId,
-		enforcerId,
-		x25519: key,
-		at: pairedAt,
-		by,
-	};
-	if (label !== null && isLabel(label)) members.label = label;
-	if (operators.length > 0)
-		members.operators = operators.slice(0, MAX_OPERATORS);
-	if (teamId !== undefined) members.teamId = teamId;
-	return canonical(members);
-}
-
-/**
- * @param {Node} node
- * @returns {Introduction}
- */
-export function parseIntroduction(node) {
-	const outer = new Reader(WHAT, node);
-	const inner = outer.object("statement");
-	const signature = readSignature(outer.string("signature"));
-	outer.finish();
-	const reader = new Reader(WHAT, inner, "/statement");
-	reader.version();
-	reader.oneOf("statement", [INTRODUCE]);
-	const label = readLabel(reader);
-	const introduction = {
-		subject: {
-			tenantId: reader.id("tenantId"),
-			approverId: reader.id("approverId"),
-		},
-		enforcerId: reader.id("enforcerId"),
-		key: toBase64url(readEncryptionKey(WHAT, reader.string("x25519"))),
-		label,
-		operators: readOperators(reader),
-		teamId: reader.optionalString("teamId"),
-		at: reader.time("at"),
-		by: readDeviceId(reader.string("by")),
-		text: canonicalNode(inner),
-		signature,
-	};
-	reader.finish();
-	return introduction;
-}
-
-/**
- * Refuses an introduction that no device in force has signed for the devices of this approver.
- * @param {Introduction} introduction
- * @param {DeviceTrust} trust
- */
-export async function checkIntroduction(introduction, trust) {
-	const { subject, by, teamId } = introduction;
-	const { tenantId, approverId } = trust.subject;
-	const isOwn =
-		subject.tenantId === tenantId && subject.approverId === approverId;
-	if (!isOwn || teamId !== null) throw Problem.of("otherApprover", {});
-	await checkSigned(introduction, trust.device(by));
-}
-
-/**
- * Refuses an introduction that no device of an owner has signed for the members of a team.
- * @param {Introduction} introduction
- * @param {import('./types.js').Team} team
- */
-export async function checkTeamIntroduction(introduction, team) {
-	const { subject, by, teamId } = introduction;
-	if (subject.tenantId !== team.tenantId || teamId !== team.teamId)
-		throw Problem.of("otherApprover", {});
-	const owner = team.seats.find(
-		(seat) => seat.isOwner && seat.approverId === subject.approverId,
-	);
-	const signer = owner?.devices.find(({ deviceId }) => deviceId === by);
-	if (signer === undefined) throw Problem.of("unknownDevice", { deviceId: by });
-	await checkSigned(introduction, signer);
-}
-
-/**
- * @param {Introduction} introduction
- * @param {import('./keys.js').DeviceBundle} signer
- */
-async function checkSigned({ text, signature }, signer) {
-	if (!(await verifies(signer, text, signature)))
-		throw Problem.of("statementSignature", {});
-}
-
-/**
- * Introductions of enforcers that this device does not know, or knows otherwise, or whose operators
- * it does not know.
- * @param {Introduction[]} introductions that were checked
- * @param {{ own: string, known: Map<string, EnforcerRecord>, ended: Map<string, string> }} here
- *   this device's id, what it has pinned, and when pairings were ended on it
- */
-export function judgeIntroductions(introductions, { own, known, ended }) {
-	/** @type {Session['refused']} */
-	const refused = new Map();
-	/** @type {Map<string, Introduction[]>} */
-	const offered = new Map();
-	for (const introduction of introductions) {
-		const { enforcerId, at, by } = introduction;
-		const end = ended.get(enforcerId);
-		// A time that cannot be read is damage, and then nothing brings it back.
-		if (
-			end !== undefined &&
-			!(Number(readTime(at)) > (readTime(end) ?? Infinity))
-		)
-			refused.set(enforcerId, "endedHere");
-		// This device's own knowledge wins.
-		else if (by !== own)
-			offered.set(enforcerId, [
-				...(offered.get(enforcerId) ?? []),
-				introduction,
-			]);
-	}
-	/** @type {EnforcerRecord[]} */
-	const taken = [];
-	for (const [enforcerId, offers] of offered) {
-		const [first] = offers;
-		if (first === undefined) continue;
-		const isAgreed = offers.every(({ key }) => key === first.key);
-		const record = known.get(enforcerId);
-		const before = record?.operators?.length ?? 0;
-		const operators = addOperators(
-			record?.operators,
-			offers.flatMap((offer) => offer.operators ?? []),
-		);
-		refused.delete(enforcerId);
-		if (record !== undefined && (!isAgreed || record.key !== first.key))
-			refused.set(enforcerId, "otherKey");
-		else if (!isAgreed) refused.set(enforcerId, "disagreement");
-		else if (record !== undefined) {
-			if (operators.length > before) taken.push({ ...record, operators });
-		} else {
-			const pairedAt = offers
-				.map(({ at }) => at)
-				.reduce((one, at) =>
-					Number(readTime(at)) > Number(readTime(one)) ? at : one,
-				);
-			taken.push({
-				enforcerId,
-				key: first.key,
-				label: first.label,
-				pairedAt,
-				routingToken: null,
-				introducedBy: first.by,
-				...(first.teamId === null ? {} : { owner: first.subject.approverId }),
-				operators,
-			});
-		}
-	}
-	return { taken, refused };
-}
 
 /** @param {Session} session */
 function introductionsPath({ identity }) {
@@ -234,16 +56,15 @@ async function listIntroductions({ client }, path) {
 		try {
 			return [parseIntroduction(entry)];
 		} catch (error) {
-			if (error instanceof Problem) return [];
-			throw error;
+			return none(error);
 		}
 	});
 }
 
 /**
- * An introduction that cannot be read or verified introduces nothing.
+ * An introduction or a team that cannot be read or verified introduces nothing.
  * @param {unknown} error
- * @returns {Introduction[]}
+ * @returns {never[]}
  */
 function none(error) {
 	asProblem(error);
@@ -251,71 +72,155 @@ function none(error) {
 }
 
 /**
- * Those for the members of a team.
- * @param {Session} session
- * @param {import('./types.js').Team} team
+ * Those that pass a check.
+ * @param {Introduction[]} listed
+ * @param {(introduction: Introduction) => Promise<void>} check
  */
-async function teamIntroductions(session, team) {
-	const path = teamPath(team.teamId, "introductions");
-	const listed = await listIntroductions(session, path);
-	const checks = listed.map(async (introduction) => {
-		await checkTeamIntroduction(introduction, team);
-		return [introduction];
-	});
-	const checked = checks.map((check) => check.catch(none));
-	return (await Promise.all(checked)).flat();
+async function accept(listed, check) {
+	const checks = listed.map((introduction) =>
+		check(introduction).then(() => [introduction], none),
+	);
+	return (await Promise.all(checks)).flat();
 }
 
 /**
- * Pins the enforcers that devices which this one trusts have introduced. Whether there were any.
+ * The introductions to the teams of this device. A team that cannot be read now, such as one that this
+ * person has left, is not among them.
+ * @param {Session} session
+ * @returns {Promise<TeamIntroductions[]>}
+ */
+export async function readTeamIntroductions(session) {
+	const teams = await renewTeams(session);
+	const read = teams.map(async ({ newest: team }) => {
+		const path = teamPath(team.teamId, "introductions");
+		const listed = await listIntroductions(session, path);
+		const accepted = await accept(listed, (introduction) =>
+			checkTeamIntroduction(introduction, team),
+		);
+		return [{ team, accepted }];
+	});
+	return (await Promise.all(read.map((one) => one.catch(none)))).flat();
+}
+
+/**
+ * @param {TeamIntroductions} ofTeam
+ * @param {EnforcerRecord} record
+ */
+function introduces({ accepted }, { enforcerId, key }) {
+	return accepted.some(
+		(introduction) =>
+			introduction.enforcerId === enforcerId && introduction.key === key,
+	);
+}
+
+/**
+ * Whether a record rests on this team alone and has lost that basis. An owner who left without being
+ * removed cannot be told from a thief, so their word does not last.
+ * @param {TeamIntroductions} ofTeam
+ * @param {EnforcerRecord} record
+ */
+function hasDropped(ofTeam, record) {
+	const { teamId, seats } = ofTeam.team;
+	if (!isOfTeam(record) || record.teamId !== teamId) return false;
+	const isOwners = seats.some(
+		(seat) => seat.isOwner && hasDevice(seat, String(record.introducedBy)),
+	);
+	return !isOwners && !introduces(ofTeam, record);
+}
+
+/**
+ * Pins the enforcers that devices which this one trusts have introduced. One that only a team has
+ * introduced is forgotten with its basis there.
  * @param {Session} session
  */
-export async function learnEnforcers(session) {
+async function learn(session) {
 	const { trust } = await readDevices(session);
 	const listed = await listIntroductions(session, introductionsPath(session));
+	const own = await accept(listed, (introduction) =>
+		checkIntroduction(introduction, trust),
+	);
+	// Without it, only agents that are introduced to teams are missing.
 	await learnTeams(session).catch(none);
-	const teams = await readTeams(session);
-	const own = listed.map(async (introduction) => {
-		await checkIntroduction(introduction, trust);
-		return [introduction];
-	});
-	const ofTeams = teams.map(({ newest }) => teamIntroductions(session, newest));
-	const checked = await Promise.all(
-		[...own, ...ofTeams].map((check) => check.catch(none)),
+	const ofTeams = await readTeamIntroductions(session);
+	const ended = (await session.store.unpaired()).map(
+		({ enforcerId, at }) => /** @type {const} */ ([enforcerId, at]),
 	);
-	const ended = new Map(
-		(await session.store.unpaired()).map(({ enforcerId, at }) => [
-			enforcerId,
-			at,
-		]),
+	// Another tab may have paired.
+	await session.reload();
+	const dropped = [...session.enforcers.values()].filter((record) =>
+		ofTeams.some((ofTeam) => hasDropped(ofTeam, record)),
 	);
+	for (const { enforcerId } of dropped) await session.drop(enforcerId);
 	const here = {
 		own: session.identity.deviceId,
 		known: session.enforcers,
-		ended,
+		ended: new Map(ended),
 	};
-	const { taken, refused } = judgeIntroductions(checked.flat(), here);
+	const offered = [...own, ...ofTeams.flatMap(({ accepted }) => accepted)];
+	const { taken, refused } = judgeIntroductions(offered, here);
 	for (const record of taken) await session.pin(record);
 	session.refused = refused;
-	return taken.length > 0;
+	return { hasChanged: dropped.length + taken.length > 0, ofTeams };
+}
+
+/**
+ * Takes over the enforcers that other devices know. Whether that changed any.
+ * @param {Session} session
+ */
+export async function learnEnforcers(session) {
+	return (await learn(session)).hasChanged;
+}
+
+/**
+ * The same, and publishes those that this device knows. It can be called again at any time.
+ * @param {Session} session
+ * @param {() => Promise<void>} learned called if enforcers have changed
+ */
+export async function shareEnforcers(session, learned) {
+	const { hasChanged, ofTeams } = await learn(session);
+	if (hasChanged) await learned();
+	const introducing = [
+		() => introduceEnforcers(session),
+		() => introduceToTeams(session, ofTeams),
+	];
+	await each(introducing, (act) => act());
+}
+
+/**
+ * Tries all, and throws the first problem only then.
+ * @template T
+ * @param {Iterable<T>} list
+ * @param {(one: T) => Promise<void>} act
+ */
+async function each(list, act) {
+	/** @type {Problem | null} */
+	let failure = null;
+	for (const one of list) {
+		try {
+			await act(one);
+		} catch (error) {
+			failure ??= asProblem(error);
+		}
+	}
+	if (failure !== null) throw failure;
 }
 
 /**
  * Signs and publishes an introduction of each enforcer that is known here, unless the gateway lists
- * it already. Also of those that were introduced: when the device that was paired is lost, others
- * still learn of them.
+ * it already. It includes those that another own device has introduced: when the device that was
+ * paired is lost, others still learn of them.
  * @param {Session} session
  */
 export async function introduceEnforcers(session) {
 	const own = session.identity.deviceId;
-	const listed = new Set(
-		(await listIntroductions(session, introductionsPath(session))).map(
-			({ text }) => text,
-		),
+	const listed = await listIntroductions(session, introductionsPath(session));
+	// Devices of this person that a team has introduced an enforcer to learn it there themselves.
+	const records = [...session.enforcers.values()].filter(
+		(record) => !isOfTeam(record),
 	);
-	for (const record of session.enforcers.values()) {
+	await each(records, async (record) => {
 		const text = spellIntroduction(session.subject, record, own);
-		if (listed.has(text)) continue;
+		if (listed.some((introduction) => introduction.text === text)) return;
 		try {
 			await publish(session, text);
 		} catch (error) {
@@ -326,28 +231,44 @@ export async function introduceEnforcers(session) {
 				record.operators?.length && isRefusedWith(error, "VALIDATION");
 			if (!isOver && !isRefused) throw error;
 		}
-	}
+	});
 }
 
 /**
- * Introduces the enforcers that this device has paired with a team to its members.
+ * Vouches for the enforcers of the teams that this person owns: those that were paired here, and those
+ * that another owner has introduced, whose word ends when they leave.
  * @param {Session} session
+ * @param {TeamIntroductions[]} ofTeams
  */
-export async function introduceToTeams(session) {
-	const paired = [...session.enforcers.values()].filter(({ teamId }) => teamId);
-	const teams = paired.length > 0 ? await readTeams(session) : [];
-	for (const { newest } of teams) {
-		const { teamId } = newest;
-		const records = paired.filter((record) => record.teamId === teamId);
-		if (records.length === 0 || !ownSeat(session, newest)?.isOwner) continue;
-		const path = teamPath(teamId, "introductions");
-		const listed = await listIntroductions(session, path);
-		for (const record of records) {
-			const own = session.identity.deviceId;
-			const text = spellIntroduction(session.subject, record, own, teamId);
-			if (listed.every((introduction) => introduction.text !== text))
-				await publish(session, text, path);
-		}
+export async function introduceToTeams(session, ofTeams) {
+	const owned = ofTeams.filter(({ team }) => ownSeat(session, team)?.isOwner);
+	await each(owned, (ofTeam) => {
+		const { teamId } = ofTeam.team;
+		const records = [...session.enforcers.values()].filter(
+			(record) =>
+				introduces(ofTeam, record) ||
+				(record.introducedBy === null && record.teamId === teamId),
+		);
+		return each(records, (record) => introduceTo(session, ofTeam, record));
+	});
+}
+
+/**
+ * @param {Session} session
+ * @param {TeamIntroductions} ofTeam
+ * @param {EnforcerRecord} record
+ */
+async function introduceTo(session, { team, accepted }, record) {
+	const { teamId } = team;
+	const own = session.identity.deviceId;
+	const text = spellIntroduction(session.subject, record, own, teamId);
+	if (accepted.some((introduction) => introduction.text === text)) return;
+	try {
+		await publish(session, text, teamPath(teamId, "introductions"));
+	} catch (error) {
+		// Another owner may have ended the pairing, or removed this device or its person.
+		const codes = ["POLICY_DENY", "SIGNATURE_INVALID", "NOT_FOUND"];
+		if (!isRefusedWith(error, ...codes)) throw error;
 	}
 }
 

@@ -120,7 +120,7 @@ export async function readPairingLink(session, text) {
 		accept: async (
 			/** @type {boolean} */ replaces,
 			/** @type {string[] | null} */ operators = null,
-			/** @type {import('./types.js').Team | null} */ team = null,
+			/** @type {import('./types.js').TeamState | null} */ team = null,
 		) => {
 			requireReplacement(session, bundle, replaces);
 			const head = team && {

@@ -136,6 +136,14 @@ export class Session {
 		// The other device's clock may be ahead.
 		const at = spellTime(Math.max(Date.now(), readTime(pairedAt) ?? 0));
 		await this.store.keepUnpaired({ enforcerId, at });
+		await this.drop(enforcerId);
+	}
+
+	/**
+	 * Forgets an enforcer that nobody vouches for any more. A new introduction brings it back.
+	 * @param {string} enforcerId
+	 */
+	async drop(enforcerId) {
 		await this.store.removeEnforcer(enforcerId);
 		this.enforcers.delete(enforcerId);
 		this.tabs.postMessage("enforcers");

@@ -2,102 +2,19 @@
 // enforcers, sessions that were seen, and decisions. Logging out removes the whole database.
 
 import { Problem } from "./problem.js";
+import { extendTeam } from "./records.js";
 
-/** @typedef {import('./keys.js').KeyPairs} KeyPairs */
-/** @typedef {import('./types.js').Grant} Grant */
+/** @typedef {import('./records.js').Profile} Profile */
+/** @typedef {import('./records.js').TokenRecord} TokenRecord */
+/** @typedef {import('./records.js').EnforcerRecord} EnforcerRecord */
+/** @typedef {import('./records.js').DecisionRecord} DecisionRecord */
+/** @typedef {import('./records.js').SessionRecord} SessionRecord */
+/** @typedef {import('./records.js').TrustRecord} TrustRecord */
+/** @typedef {import('./records.js').TeamRecord} TeamRecord */
+/** @typedef {import('./records.js').UnpairedRecord} UnpairedRecord */
 
 const NAME = "countersign";
 const VERSION = 1;
-
-/**
- * @typedef {object} Profile
- * @property {string} tenantId
- * @property {string} approverId
- * @property {string} deviceName
- * @property {string} joinedAt
- * @property {string | null} credential null: the person signs in, and the tokens are kept apart
- * @property {KeyPairs} keys
- */
-
-/**
- * The tokens of a sign-in.
- * @typedef {object} TokenRecord
- * @property {string} issuer
- * @property {string} clientId
- * @property {string | null} resource
- * @property {string} accessToken
- * @property {number} issuedAt by this device's clock, in milliseconds
- * @property {number | null} expiresAt the same; null if the provider does not say
- * @property {string | null} refreshToken
- * @property {string | null} idToken to sign out at the provider
- * @property {string | null} name of the person, as the provider says
- */
-
-/**
- * @typedef {object} EnforcerRecord
- * @property {string} enforcerId
- * @property {string} key in base64url
- * @property {string | null} label
- * @property {string} pairedAt
- * @property {string | null} routingToken null if it was introduced by another device
- * @property {string | null} introducedBy a deviceId
- * @property {string[]} [operators] who works with the agent, as far as this device knows
- * @property {string} [owner] whose device that is, if an owner introduced it to a team
- * @property {string} [teamId] it was paired with this team, by this device
- */
-
-/**
- * @typedef {object} DecisionRecord
- * @property {string} requestId
- * @property {string} enforcerId
- * @property {string | null} label
- * @property {string} artifactType
- * @property {string | null} artifact its canonical text
- * @property {string} body the signed decision, byte for byte
- * @property {string} device the bundle of the device that signed it; empty if that is not known
- * @property {boolean} isVerified
- * @property {string} decidedAt
- * @property {'decided' | 'delivered'} state
- * @property {string | null} reason
- * @property {string | null} actionId
- * @property {Grant | null} grant
- * @property {import('./types.js').SentOrder & { at: string, isConfirmed: boolean }} [ended] the order that
- *   ends its grant
- * @property {import('./types.js').DecisionOutcome | null} [outcome] missing: nobody but the gateway
- *   says anything
- */
-
-/**
- * @typedef {object} SessionRecord
- * @property {string} sessionId
- * @property {string} enforcerId
- * @property {string} seenAt
- * @property {string} [askedAt] when its newest request was made; missing in old records
- */
-
-/**
- * The devices that this one was led to before.
- * @typedef {object} TrustRecord
- * @property {string[]} devices bundles in force
- * @property {string[]} revoked ids
- * @property {Record<string, string>} [addedBy] by which device each was added, by their ids
- */
-
-/**
- * A team that this device, or one that it trusts, has joined.
- * @typedef {object} TeamRecord
- * @property {string} teamId
- * @property {string} state the newest signed state, as it came
- * @property {string[]} digests of all states
- * @property {string | null} fork a signed state that contradicts them: then nothing of the team counts
- */
-
-/**
- * An enforcer whose pairing was ended on this device. No introduction from before brings it back.
- * @typedef {object} UnpairedRecord
- * @property {string} enforcerId
- * @property {string} at
- */
 
 /** @typedef {'profile' | 'enforcers' | 'unpaired' | 'decisions' | 'sessions'} Table */
 
@@ -325,24 +242,29 @@ export class Store {
 	}
 
 	/**
-	 * What is known of a team only grows: another tab may have read more.
+	 * Adds to the knowledge of a team, in one transaction: another tab may have read more.
 	 * @param {TeamRecord} record
-	 * @param {boolean} [isNew] the person has joined it anew
+	 * @param {boolean} [endsFork] the person has joined the team anew
+	 * @returns {Promise<TeamRecord>} as it is kept now
 	 */
-	async keepTeam(record, isNew = false) {
-		await this.on("profile", "readwrite", async (store) => {
+	async keepTeam(record, endsFork = false) {
+		return this.on("profile", "readwrite", async (store) => {
 			/** @type {Record<string, TeamRecord>} */
 			const teams = (await resultOf(store.get("teams"))) ?? {};
 			const before = teams[record.teamId];
-			const isMore =
-				before === undefined ||
-				(before.fork === null &&
-					(record.fork !== null ||
-						record.digests.length > before.digests.length));
-			if (isNew || isMore)
-				await resultOf(
-					store.put({ ...teams, [record.teamId]: record }, "teams"),
-				);
+			const now = extendTeam(before, record, endsFork);
+			if (now !== before)
+				await resultOf(store.put({ ...teams, [record.teamId]: now }, "teams"));
+			return now;
+		});
+	}
+
+	/** @param {string} teamId */
+	async removeTeam(teamId) {
+		await this.on("profile", "readwrite", async (store) => {
+			const { [teamId]: _, ...others } =
+				(await resultOf(store.get("teams"))) ?? {};
+			await resultOf(store.put(others, "teams"));
 		});
 	}
 

@@ -30,7 +30,7 @@ import { MAX_DEVICES, readSignature } from "./statements.js";
 /** @typedef {import('./json.js').Node} Node */
 /** @typedef {import('./keys.js').DeviceBundle} DeviceBundle */
 /** @typedef {import('./keys.js').DeviceKeys} DeviceKeys */
-/** @typedef {import('./types.js').Team} Team */
+/** @typedef {import('./types.js').TeamState} TeamState */
 /** @typedef {import('./types.js').TeamHead} TeamHead */
 /** @typedef {import('./types.js').TeamSeat} TeamSeat */
 
@@ -114,7 +114,7 @@ function readSecond(reader, name) {
 /**
  * A signed state within the limits. Nobody has verified a signature yet.
  * @param {Node} node
- * @returns {Promise<Team>}
+ * @returns {Promise<TeamState>}
  */
 export async function parseState(node) {
 	const outer = new Reader(WHAT, node);
@@ -191,12 +191,20 @@ async function teamIdOf(bytes) {
 	return toBase64url(hash.subarray(0, 16));
 }
 
-/** @param {Team} team */
-function checkPeople({ seats, changes, standIns }) {
-	const people = seats.flatMap(({ standIn, ...seat }) => [
+/**
+ * The members of a team, and those who stand in for them.
+ * @param {Pick<TeamState, 'seats'>} team
+ */
+export function peopleOf({ seats }) {
+	return seats.flatMap(({ standIn, ...seat }) => [
 		seat,
 		...(standIn ? [standIn] : []),
 	]);
+}
+
+/** @param {TeamState} team */
+function checkPeople({ seats, changes, standIns }) {
+	const people = peopleOf({ seats });
 	const ids = people.map(({ approverId }) => approverId);
 	const devices = people.flatMap((each) =>
 		each.devices.map(({ deviceId }) => deviceId),
@@ -211,8 +219,8 @@ function checkPeople({ seats, changes, standIns }) {
 
 /**
  * The seats whose members have signed a state.
- * @param {Team} state
- * @param {Team} before whose seats they are
+ * @param {TeamState} state
+ * @param {TeamState} before whose seats they are
  */
 async function signersOf({ text, signatures }, { seats }) {
 	/** @type {Set<TeamSeat>} */
@@ -230,7 +238,7 @@ async function signersOf({ text, signatures }, { seats }) {
 }
 
 /**
- * @param {Team} before
+ * @param {TeamState} before
  * @param {TeamSeat[]} signers
  */
 function areEnoughOwners({ changes }, signers) {
@@ -240,12 +248,12 @@ function areEnoughOwners({ changes }, signers) {
 /**
  * Whether a state differs only as the member on a seat may decide alone: in its devices and its
  * stand-in, or in that the seat is gone, if it is no owner's.
- * @param {Team} before
- * @param {Team} next
+ * @param {TeamState} before
+ * @param {TeamState} next
  * @param {TeamSeat} seat
  */
 function isOwnChange(before, next, { approverId, isOwner }) {
-	const content = (/** @type {Team} */ { text }) => {
+	const content = (/** @type {TeamState} */ { text }) => {
 		const { name, changes, minimum, standIns, seats } = JSON.parse(text);
 		return { name, changes, minimum, standIns, seats };
 	};
@@ -265,7 +273,7 @@ function isOwnChange(before, next, { approverId, isOwner }) {
  */
 export class TeamChain {
 	/**
-	 * @param {Team} newest
+	 * @param {TeamState} newest
 	 * @param {string[]} digests
 	 */
 	constructor(newest, digests) {
@@ -275,7 +283,7 @@ export class TeamChain {
 
 	/**
 	 * Begins with the first state, which is signed by as many of its owners as it demands.
-	 * @param {Team} first
+	 * @param {TeamState} first
 	 */
 	static async begin(first) {
 		if (first.seq !== 0) throw refused("not the first");
@@ -305,14 +313,14 @@ export class TeamChain {
 
 	/**
 	 * Follows one state. It is a fork only if a device in force has signed it: anybody could make
-	 * another one.
-	 * @param {Team} next
+	 * another one. False for a copy of a known state, of which nobody has verified the signatures.
+	 * @param {TeamState} next
 	 */
 	async follow(next) {
 		const { newest, digests } = this;
 		if (next.tenantId !== newest.tenantId || next.teamId !== newest.teamId)
 			throw refused("another team");
-		if (digests[next.seq] === next.digest) return;
+		if (digests[next.seq] === next.digest) return false;
 		if (next.seq > newest.seq + 1) throw refused("gap");
 		const signers = await signersOf(next, newest);
 		if (next.seq <= newest.seq || next.prev !== newest.digest)
@@ -324,12 +332,13 @@ export class TeamChain {
 			throw refused("signers");
 		this.newest = next;
 		this.digests = [...digests, next.digest];
+		return true;
 	}
 }
 
 /**
  * The seats of a state as they are spelled.
- * @param {Team} team
+ * @param {TeamState} team
  * @returns {any[]}
  */
 export function seatsOf({ text }) {

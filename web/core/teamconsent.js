@@ -93,16 +93,10 @@ async function proofOfConsent(secret, text) {
 }
 
 /**
- * On the device that invited: the devices of the invited person, who had the whole link.
- * @param {TeamLink} link
- * @param {import('./statements.js').Subject} invited
+ * A well-formed consent. Nobody has verified its signature or its proof yet.
  * @param {Node} node
  */
-export async function receiveConsent(
-	{ teamId, inviteId, secret },
-	invited,
-	node,
-) {
+export async function parseConsent(node) {
 	const outer = new Reader(WHAT, node);
 	const inner = outer.object("statement");
 	const signature = readSignature(outer.string("signature"));
@@ -111,20 +105,42 @@ export async function receiveConsent(
 	const reader = new Reader(WHAT, inner, "/statement");
 	reader.version();
 	reader.oneOf("statement", [CONSENT]);
-	reader.oneOf("teamId", [teamId]);
-	reader.oneOf("inviteId", [inviteId]);
-	reader.oneOf("tenantId", [invited.tenantId]);
-	reader.oneOf("approverId", [invited.approverId]);
 	reader.time("at");
-	const by = readDeviceId(reader.string("by"));
-	const devices = await readBundles(reader);
+	const consent = {
+		tenantId: reader.id("tenantId"),
+		approverId: reader.id("approverId"),
+		teamId: reader.string("teamId"),
+		inviteId: reader.string("inviteId"),
+		devices: await readBundles(reader),
+		by: readDeviceId(reader.string("by")),
+		text: canonicalNode(inner),
+		proof,
+		signature,
+	};
 	reader.finish();
-	const text = canonicalNode(inner);
+	return consent;
+}
+
+/**
+ * On the device that invited: the devices of the invited person, who had the whole link.
+ * @param {TeamLink} link
+ * @param {import('./statements.js').Subject} invited
+ * @param {Node} node
+ */
+export async function receiveConsent(link, invited, node) {
+	const consent = await parseConsent(node);
+	const { approverId, devices, by, text, proof, signature } = consent;
+	const isOurs =
+		consent.teamId === link.teamId &&
+		consent.inviteId === link.inviteId &&
+		consent.tenantId === invited.tenantId &&
+		approverId === invited.approverId;
+	if (!isOurs) throw Problem.of("otherApprover", {});
 	// A caller that measures the time of this comparison learns only about its own proof.
-	if (proof !== (await proofOfConsent(secret, text)))
+	if (proof !== (await proofOfConsent(link.secret, text)))
 		throw Problem.of("deviceProof", {});
 	const signer = devices.find(({ deviceId }) => deviceId === by);
 	if (signer === undefined || !(await verifies(signer, text, signature)))
 		throw Problem.of("statementSignature", {});
-	return { approverId: invited.approverId, devices };
+	return { approverId, devices };
 }

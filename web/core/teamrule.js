@@ -2,14 +2,15 @@
 // teams that this device knows.
 
 import { readTime } from "./canonical.js";
+import { callDeadline } from "./gateway.js";
 import { asProblem, Problem } from "./problem.js";
 import { groupsOf, ruleProblem, teamsOf } from "./rule.js";
-import { followTo, hasDevice, learnTeams } from "./teams.js";
+import { followTo, hasDevice } from "./teams.js";
 
 /** @typedef {import('./rule.js').RuleSubject} RuleSubject */
 /** @typedef {import('./team.js').TeamChain} TeamChain */
 /** @typedef {import('./types.js').ApprovalRule} ApprovalRule */
-/** @typedef {import('./types.js').Team} Team */
+/** @typedef {import('./types.js').TeamState} TeamState */
 /** @typedef {import('./types.js').TeamSeat} TeamSeat */
 
 /**
@@ -20,21 +21,19 @@ import { followTo, hasDevice, learnTeams } from "./teams.js";
  * @param {RuleSubject} about
  */
 export async function judgeTeamRule(session, rule, about) {
-	const heads = teamsOf(rule);
-	const known = heads.map(({ teamId }) => session.store.team(teamId));
-	// Another device of this person may have joined.
-	if ((await Promise.all(known)).includes(null))
-		await learnTeams(session).catch((error) => {
-			if (!(error instanceof Problem)) throw error;
-		});
+	const deadline = callDeadline();
 	/** @type {Map<string, TeamChain>} */
 	const teams = new Map();
+	/** @type {Set<string>} */
+	const others = new Set();
 	/** @type {Problem | null} */
 	let problem = null;
-	for (const head of heads) {
+	for (const head of teamsOf(rule)) {
+		if (others.has(head.teamId)) continue;
 		try {
-			const chain = await followTo(session, head);
-			if (chain !== null) teams.set(head.teamId, chain);
+			const chain = await followTo(session, head, deadline);
+			if (chain === null) others.add(head.teamId);
+			else teams.set(head.teamId, chain);
 		} catch (error) {
 			if (!(error instanceof Problem)) throw error;
 			problem ??= error;
@@ -122,7 +121,7 @@ function mayDecide({ standIn, ...seat }, approverId, { deviceId, now }) {
 /**
  * Whether a rule demands less than a team whose people it asks.
  * @param {ApprovalRule} rule
- * @param {Team} team
+ * @param {TeamState} team
  */
 function isBelow({ asks, rejections, comment }, { teamId, minimum }) {
 	const own = asks.filter((ask) =>

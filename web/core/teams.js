@@ -1,21 +1,23 @@
 // The teams of this person: followed from what this device has pinned, and pinned again. The gateway
 // can withhold states. It can neither change one nor put another in its place.
 
-import { canonicalNode, parse, Reader } from "./canonical.js";
+import { parse, Reader } from "./canonical.js";
 import { readDevices } from "./devices.js";
 import { requireInForce } from "./enrol.js";
-import { isRefusedWith, path } from "./gateway.js";
+import { callDeadline, isRefusedWith, path, patienceUntil } from "./gateway.js";
 import { verifies } from "./keys.js";
-import { Problem } from "./problem.js";
-import { readSignature } from "./statements.js";
+import { asProblem, Problem } from "./problem.js";
 import { parseState, TeamChain } from "./team.js";
-import { parseTeamLink, spellConsent } from "./teamconsent.js";
+import { parseConsent, parseTeamLink, spellConsent } from "./teamconsent.js";
 
 /** @typedef {import('./session.js').Session} Session */
 /** @typedef {import('./store.js').TeamRecord} TeamRecord */
-/** @typedef {import('./types.js').Team} Team */
+/** @typedef {import('./types.js').TeamState} TeamState */
 /** @typedef {import('./types.js').TeamHead} TeamHead */
 /** @typedef {import('./types.js').TeamSeat} TeamSeat */
+
+/** Of those that the gateway lists. One that names more is not followed. */
+const MAX_LEARNED = 64;
 
 /**
  * @param {string} teamId
@@ -26,7 +28,7 @@ export function teamPath(teamId, ...more) {
 }
 
 /** @param {TeamRecord} record */
-async function chainOf({ state, digests }) {
+export async function chainOf({ state, digests }) {
 	return new TeamChain(await parseState(parse("team", state)), digests);
 }
 
@@ -40,20 +42,27 @@ export function recordOf({ newest, digests }) {
  * @param {Session} session
  * @param {string} teamId
  * @param {TeamChain | null} known null: from the first one on
+ * @param {number} [deadline] of all calls together
  */
-async function readOn({ client, subject }, teamId, known) {
-	/** Devices that have signed what was read. */
+async function readOn({ client, subject }, teamId, known, deadline) {
+	/**
+	 * Devices that have signed the states which the chain took over.
+	 * @type {Set<string>}
+	 */
 	const signers = new Set();
 	for (let chain = known; ; ) {
 		const before = chain?.newest.seq ?? -1;
 		const after = chain === null ? "" : `?after=${before}`;
 		const call = { path: teamPath(teamId, "states") + after, expect: [200] };
-		const nodes = new Reader("answer", await client.json(call)).array("states");
-		for (const node of nodes) {
+		const answer = await client.json(within(deadline, call));
+		for (const node of new Reader("answer", answer).array("states")) {
+			// Verifying takes time too.
+			if (deadline !== undefined) patienceUntil(deadline);
 			const state = await parseState(node);
-			if (chain === null) chain = await TeamChain.begin(state);
-			else await chain.follow(state);
-			for (const { by } of state.signatures) signers.add(by);
+			const isFirst = chain === null;
+			chain ??= await TeamChain.begin(state);
+			if (isFirst || (await chain.follow(state)))
+				for (const { by } of state.signatures) signers.add(by);
 		}
 		const isSame =
 			chain?.newest.teamId === teamId &&
@@ -63,6 +72,29 @@ async function readOn({ client, subject }, teamId, known) {
 		// A gateway that repeats itself is not followed for ever.
 		if (chain.newest.seq === before) return { chain, signers };
 	}
+}
+
+/**
+ * @param {number | undefined} deadline
+ * @param {import('./gateway.js').Call} call
+ */
+function within(deadline, call) {
+	return deadline === undefined
+		? call
+		: { ...call, patienceMs: patienceUntil(deadline) };
+}
+
+/**
+ * Pins a chain. Another tab may have read more of it, or another history.
+ * @param {Session} session
+ * @param {TeamChain} chain
+ * @returns {Promise<TeamChain>} as it is known now
+ */
+async function keep({ store }, chain) {
+	const kept = await store.keepTeam(recordOf(chain));
+	if (kept.fork !== null)
+		throw Problem.of("teamFork", { team: chain.newest.name });
+	return kept.digests.length > chain.digests.length ? chainOf(kept) : chain;
 }
 
 /**
@@ -81,44 +113,93 @@ export async function refresh(session, record) {
 			await session.store.keepTeam({ ...record, fork: String(error.cause) });
 		throw error;
 	}
-	await session.store.keepTeam(recordOf(chain));
-	return chain;
+	return keep(session, chain);
 }
 
 /**
  * The newest state of a team that a request names. The gateway is asked only if the request knows a
- * newer one than this device.
+ * newer one than this device, or another device of this person may have joined.
  * @param {Session} session
  * @param {TeamHead} head
+ * @param {number} deadline of the search for a team that is not known here
  * @returns {Promise<TeamChain | null>} null: this device takes no part in it
  */
-export async function followTo(session, head) {
-	const record = await session.store.team(head.teamId);
-	if (record === null) return null;
-	let chain = await chainOf(record);
-	const team = chain.newest.name;
-	if (record.fork !== null) throw Problem.of("teamFork", { team });
-	if (!chain.knows(head)) chain = await refresh(session, record);
-	if (!chain.knows(head)) throw Problem.of("teamWithheld", { team });
-	return chain;
+export async function followTo(session, head, deadline) {
+	const { teamId } = head;
+	const record = await session.store.team(teamId);
+	try {
+		const chain =
+			record === null
+				? await adopt(session, teamId, deadline)
+				: await readUpTo(session, record, head);
+		if (chain === null || chain.knows(head)) return chain;
+		throw Problem.of("teamWithheld", { team: chain.newest.name });
+	} catch (error) {
+		// A team that this person has left, or has not been admitted to, is one of others. An
+		// approval that does not name its head does not count for it.
+		if (isRefusedWith(error, "NOT_FOUND")) return null;
+		throw error;
+	}
 }
 
 /**
- * The teams that are pinned, as they are now, or as far as they are known here. Those that have
- * forked are left out.
+ * @param {Session} session
+ * @param {TeamRecord} record
+ * @param {TeamHead} head
+ */
+async function readUpTo(session, record, head) {
+	const chain = await chainOf(record);
+	if (record.fork !== null)
+		throw Problem.of("teamFork", { team: chain.newest.name });
+	return chain.knows(head) ? chain : refresh(session, record);
+}
+
+/**
+ * The teams that are pinned, by their newest states. One that cannot be read now is not among them.
  * @param {Session} session
  */
-export async function readTeams(session) {
+export async function renewTeams(session) {
 	const records = await session.store.teams();
 	const read = records.map(async (record) => {
 		try {
 			return [await refresh(session, record)];
 		} catch (error) {
-			if (!(error instanceof Problem)) throw error;
-			return error.code === "teamFork" ? [] : [await chainOf(record)];
+			asProblem(error);
+			return [];
 		}
 	});
 	return (await Promise.all(read)).flat();
+}
+
+/**
+ * The teams that are pinned, as they are now, or as far as they are known here.
+ * @param {Session} session
+ */
+async function readPinned(session) {
+	const records = await session.store.teams();
+	const read = records.map(async (record) => {
+		try {
+			const chain = await refresh(session, record);
+			return { chain, isForked: false, isGone: false };
+		} catch (error) {
+			return {
+				chain: await chainOf(record),
+				isForked: asProblem(error).code === "teamFork",
+				isGone: isRefusedWith(error, "NOT_FOUND"),
+			};
+		}
+	});
+	return Promise.all(read);
+}
+
+/**
+ * The same, without those that have forked or that this person has left.
+ * @param {Session} session
+ */
+export async function readTeams(session) {
+	return (await readPinned(session)).flatMap(({ chain, isForked, isGone }) =>
+		isForked || isGone ? [] : [chain],
+	);
 }
 
 /**
@@ -139,17 +220,17 @@ export async function teamNames({ store }) {
  */
 export async function listTeams(session) {
 	await learnTeams(session);
-	const current = await readTeams(session);
+	const pinned = await readPinned(session);
 	const { trust } = await readDevices(session);
-	const listed = (await session.store.teams()).map(async (record) => {
-		const chain = current.find(({ newest }) => newest.teamId === record.teamId);
-		const team = (chain ?? (await chainOf(record))).newest;
-		const own = ownSeat(session, team);
+	return pinned.map(({ chain, isForked, isGone }) => {
+		const team = chain.newest;
+		const own = isGone ? null : ownSeat(session, team);
 		const { approverId } = session.identity;
 		const seat = team.seats.find((it) => it.approverId === approverId);
 		return {
 			team,
-			isForked: chain === undefined,
+			isForked,
+			isGone,
 			isOnSeat: own !== null,
 			missing: trust.inForce.filter(
 				({ deviceId }) => own && !hasDevice(own, deviceId),
@@ -159,38 +240,62 @@ export async function listTeams(session) {
 			),
 		};
 	});
-	return Promise.all(listed);
 }
 
 /**
- * Pins the teams that the gateway lists for this person, if a device that this one trusts has
- * signed a state of it, or a consent: the gateway cannot put anybody into a team of its own.
+ * Forgets a team on this browser. A new invitation brings it back.
  * @param {Session} session
+ * @param {string} teamId
+ */
+export async function forgetTeam({ store }, teamId) {
+	await store.removeTeam(teamId);
+}
+
+/**
+ * Takes part in the teams that other devices of this person have joined, as far as they can be read
+ * in the time of one call: others can seat this person in teams of theirs.
+ * @param {Session} session
+ * @returns {Promise<Problem[]>} why a listed team could not be read
  */
 export async function learnTeams(session) {
 	const { client, identity, store } = session;
+	const deadline = callDeadline();
 	const call = {
 		path: path("v1", "approvers", identity.approverId, "teams"),
 		// An older gateway knows no teams.
 		expect: [200, 404],
 	};
-	const { members } = await client.members(call);
-	const ids = Array.isArray(members.teams)
-		? members.teams.map((/** @type {any} */ team) => String(team?.teamId))
-		: [];
-	const trust = await session.trust();
-	for (const teamId of ids) {
+	const { members } = await client.members(within(deadline, call));
+	const listed = Array.isArray(members.teams) ? members.teams : [];
+	/** @type {Problem[]} */
+	const unread = [];
+	for (const team of listed.slice(0, MAX_LEARNED)) {
+		const teamId = String(team?.teamId);
 		if ((await store.team(teamId)) !== null) continue;
 		try {
-			const { chain, signers } = await readOn(session, teamId, null);
-			const isVouched =
-				trust.inForce.some(({ deviceId }) => signers.has(deviceId)) ||
-				(await hasConsent(session, teamId, trust));
-			if (isVouched) await store.keepTeam(recordOf(chain));
+			await adopt(session, teamId, deadline);
 		} catch (error) {
-			if (!(error instanceof Problem)) throw error;
+			if (!isRefusedWith(error, "NOT_FOUND")) unread.push(asProblem(error));
 		}
 	}
+	return unread;
+}
+
+/**
+ * Pins a team if a device that this one trusts has signed a state of it, or a consent: the gateway
+ * cannot put anybody into a team of its own.
+ * @param {Session} session
+ * @param {string} teamId
+ * @param {number} deadline of all calls together
+ * @returns {Promise<TeamChain | null>} null: no device of this person has agreed to be in it
+ */
+async function adopt(session, teamId, deadline) {
+	const { chain, signers } = await readOn(session, teamId, null, deadline);
+	const trust = await session.trust();
+	const isVouched =
+		trust.inForce.some(({ deviceId }) => signers.has(deviceId)) ||
+		(await hasConsent(session, teamId, trust, deadline));
+	return isVouched ? keep(session, chain) : null;
 }
 
 /**
@@ -198,22 +303,20 @@ export async function learnTeams(session) {
  * @param {Session} session
  * @param {string} teamId
  * @param {import('./statements.js').DeviceTrust} trust
+ * @param {number} deadline
  */
-async function hasConsent({ client, subject }, teamId, trust) {
+async function hasConsent({ client, subject }, teamId, trust, deadline) {
 	const call = { path: teamPath(teamId, "consents"), expect: [200] };
-	const nodes = new Reader("answer", await client.json(call)).array("consents");
+	const answer = await client.json(within(deadline, call));
+	const nodes = new Reader("answer", answer).array("consents");
 	const checks = nodes.map(async (node) => {
-		const signed = new Reader("team", node);
-		const inner = signed.object("statement");
-		const consent = new Reader("team", inner, "/statement");
+		const consent = await parseConsent(node);
 		const isAbout =
-			consent.string("statement") === "team.consent" &&
-			consent.string("teamId") === teamId &&
-			consent.string("approverId") === subject.approverId &&
-			consent.string("tenantId") === subject.tenantId;
-		const device = trust.device(consent.string("by"));
-		const signature = readSignature(signed.string("signature"));
-		return isAbout && verifies(device, canonicalNode(inner), signature);
+			consent.teamId === teamId &&
+			consent.approverId === subject.approverId &&
+			consent.tenantId === subject.tenantId;
+		const device = trust.device(consent.by);
+		return isAbout && verifies(device, consent.text, consent.signature);
 	});
 	const results = await Promise.allSettled(checks);
 	return results.some((it) => it.status === "fulfilled" && it.value);
@@ -229,10 +332,11 @@ export async function readTeamLink(session, text) {
 	await requireInForce(session);
 	const known = await session.store.team(link.teamId);
 	// A fork ends with a new invitation. Otherwise nothing older than what is known here is shown.
-	const isNew = known === null || known.fork !== null;
-	const reading = isNew
-		? readOn(session, link.teamId, null).then((read) => read.chain)
-		: refresh(session, known);
+	const endsFork = known !== null && known.fork !== null;
+	const reading =
+		known === null || endsFork
+			? readOn(session, link.teamId, null).then((read) => read.chain)
+			: refresh(session, known);
 	const chain = await reading.catch((error) => {
 		throw isRefusedWith(error, "NOT_FOUND")
 			? Problem.of("noSuchInvitation", {}, error)
@@ -250,7 +354,7 @@ export async function readTeamLink(session, text) {
 				body: await spellConsent(link, subject, inForce, at, keys),
 				expect: [200, 201],
 			});
-			await session.store.keepTeam(recordOf(chain), isNew);
+			await session.store.keepTeam(recordOf(chain), endsFork);
 		},
 	};
 }
@@ -266,7 +370,7 @@ export function hasDevice({ devices }, deviceId) {
 /**
  * The seat of this person, if this device is on it.
  * @param {Session} session
- * @param {Team} team
+ * @param {TeamState} team
  */
 export function ownSeat({ identity }, { seats }) {
 	const seat = seats.find((it) => it.approverId === identity.approverId);

@@ -31,16 +31,24 @@
 /**
  * A team that this device takes part in.
  * @typedef {object} ListedTeam
- * @property {Team} team its newest state that is known here
+ * @property {TeamState} team its newest state that is known here
  * @property {boolean} isForked two states contradict each other, so nothing of it counts
+ * @property {boolean} isGone the gateway does not show it to this person any more
  * @property {boolean} isOnSeat this device is on the seat of its person
  * @property {import('./keys.js').DeviceBundle[]} missing devices of this person that are not on the seat
  * @property {import('./keys.js').DeviceBundle[]} revoked devices that are still on it
  */
 
 /**
+ * The team through which an agent asks this person.
+ * @typedef {object} PairedTeam
+ * @property {string} name
+ * @property {boolean} endsForAll the end of the pairing here ends it for all members
+ */
+
+/**
  * An invitation to a team, verified. Nothing is signed before `accept`.
- * @typedef {{ team: Team, accept: () => Promise<void> }} TeamInvitation
+ * @typedef {{ team: TeamState, accept: () => Promise<void> }} TeamInvitation
  */
 
 /**
@@ -84,7 +92,7 @@
 
 /**
  * One state of a team: all of it, with signatures that say nothing before the chain was followed.
- * @typedef {object} Team
+ * @typedef {object} TeamState
  * @property {string} tenantId
  * @property {string} teamId
  * @property {number} seq
@@ -299,8 +307,8 @@
  * @property {string} enforcerId
  * @property {string | null} label as its machine says, under the link's fingerprint
  * @property {OfferStanding} standing
- * @property {Team[]} teams that can be paired instead of this person alone
- * @property {(replaces: boolean, operators: string[] | null, team: Team | null) => Promise<Agent>} accept
+ * @property {TeamState[]} teams that can be paired instead of this person alone
+ * @property {(replaces: boolean, operators: string[] | null, team: TeamState | null) => Promise<Agent>} accept
  *   pairs with it; `replaces`: a person has agreed to replace another key; `operators`: who works
  *   with it, null if the person did not say
  */
@@ -529,12 +537,20 @@
  * @property {{}} notRejectable it has no hash that could be rejected
  * @property {{}} ruleOfOther its rule was made for another enforcer
  * @property {{}} teamLink this is no link of an invitation to a team
- * @property {{ reason: string }} teamState a state of a team does not follow from what is known of it: …
+ * @property {{ reason: string }} teamState a state of a team does not follow from what is known of it
  * @property {{ team: string }} teamFork two states of the team … contradict each other, so nothing of it counts
  * @property {{ team: string }} teamWithheld the gateway withholds changes of the team …
  * @property {{}} teamUnknown this device does not take part in the team that is asked
  * @property {{ team: string }} notOnSeat this device is not on the seat of its person in the team …
- * @property {{ problem: Problem }} teamsNotTold the devices have changed, but a team does not know: …
+ * @property {{ problem: Problem }} teamsUnread teams that were joined on another device may still count a revoked one: …
+ * @property {{ team: string, problem: Problem }} deviceNotAdded the team … does not count a new device: …
+ * @property {{ team: string, problem: Problem }} deviceNotRemoved the team … still counts a revoked device: …
+ * @property {{ team: string }} lastDevice the same, since a seat needs a device
+ * @property {{ team: string, device: string, deviceId: string }} deviceDropped the seat in the team … also had …, which is unknown here
+ * @property {{ team: string, approverId: string }} standInEnded nobody stands in any more in the team …, since a revoked or unknown
+ *   device could have named …
+ * @property {{ member: string, team: string }} standsInRevoked this person stands in for … in the team … with a revoked device
+ * @property {{ approverId: string }} alreadyInTeam … is a member of the team, or stands in there
  * @property {{ team: string }} belowMinimum its rule demands less than the team … does
  * @property {{}} excludedByRule its rule does not count an approval by this person
  * @property {{ seat: string }} otherSeat it asks … to decide, and nobody else

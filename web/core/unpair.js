@@ -2,6 +2,8 @@
 
 import { textOrNull } from "./agents.js";
 import { Problem } from "./problem.js";
+import { peopleOf } from "./team.js";
+import { chainOf } from "./teams.js";
 
 /** @typedef {import('./session.js').Session} Session */
 
@@ -9,17 +11,43 @@ import { Problem } from "./problem.js";
 const MAX_PAGES = 100;
 
 /**
- * Ends a pairing, here and at the gateway, there for all devices. Here it ends even if the gateway
- * cannot be told.
+ * The team through which an enforcer asks this person, as far as this device knows.
+ * @param {Session} session
+ * @param {string} enforcerId
+ * @returns {Promise<import('./types.js').PairedTeam | null>}
+ */
+export async function pairedTeam({ enforcers, identity, store }, enforcerId) {
+	const { teamId, introducedBy } = enforcers.get(enforcerId) ?? {};
+	const record = teamId === undefined ? null : await store.team(teamId);
+	if (record === null) return null;
+	const { name, seats } = (await chainOf(record)).newest;
+	const isOwn = (/** @type {{ approverId: string }} */ { approverId }) =>
+		approverId === identity.approverId;
+	if (!peopleOf({ seats }).some(isOwn)) return null;
+	const isOwner = seats.some((seat) => isOwn(seat) && seat.isOwner);
+	// Only the device that paired it has the token, and the gateway takes that from owners alone.
+	return { name, endsForAll: introducedBy === null && isOwner };
+}
+
+/**
+ * Ends a pairing, here and at the gateway, there for all devices, and for a team as `pairedTeam`
+ * says. Here it ends even if the gateway cannot be told.
  * @param {Session} session
  * @param {string} enforcerId
  */
 export async function unpair(session, enforcerId) {
 	const record = session.enforcers.get(enforcerId);
 	if (record === undefined) return;
+	const team = await pairedTeam(session, enforcerId);
 	await session.unpin(record);
-	const token = (await tokenOf(session, enforcerId)) ?? record.routingToken;
-	if (token !== null) await revokePairing(session, token);
+	const direct = await tokenOf(session, enforcerId);
+	const { teamId, routingToken } = record;
+	const tokens =
+		teamId === undefined
+			? [direct ?? routingToken]
+			: [direct, team?.endsForAll ? routingToken : null];
+	for (const token of tokens)
+		if (token !== null) await revokePairing(session, token);
 }
 
 /**

@@ -1,5 +1,7 @@
 // A document for views: elements that hold attributes, children and listeners, and nothing more.
 
+import assert from "node:assert/strict";
+
 class FakeElement {
 	constructor(tag) {
 		this.tag = tag;
@@ -85,6 +87,11 @@ class FakeElement {
 		this.fire("close");
 	}
 
+	/** @param {string} tag */
+	querySelector(tag) {
+		return this.all((element) => element.tag === tag)[0] ?? null;
+	}
+
 	/** All elements below this one that `isWanted`. */
 	all(isWanted) {
 		return this.childNodes.flatMap((node) =>
@@ -123,4 +130,23 @@ function captionOf(button) {
 		.filter((node) => typeof node === "string" || node.tag !== "kbd")
 		.map((node) => (typeof node === "string" ? node : node.textContent))
 		.join("");
+}
+
+/** Lets what has begun go on. */
+export const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+/** The element of a view, once its first calls have been answered. */
+export async function shown(view, approver, args = []) {
+	// The fake document finds nothing.
+	const { element } = view({ approver, args, go() {}, enrolled() {} });
+	element.querySelector = () => null;
+	await settled();
+	return element;
+}
+
+/** The newest dialog, which has these words. */
+export function dialogOf(words) {
+	const dialog = document.body.childNodes.at(-1);
+	assert.ok(dialog.textContent.includes(words), dialog.textContent);
+	return dialog;
 }

@@ -10,7 +10,7 @@ import {
 	judgeIntroductions,
 	parseIntroduction,
 	spellIntroduction,
-} from "../core/introductions.js";
+} from "../core/introduction.js";
 
 import { parseEnforcerBundle } from "../core/keys.js";
 import { parseOperators } from "../core/operators.js";

@@ -159,7 +159,7 @@ test("an owner pairs the enforcer with a team, and nobody else can", async () =>
 	const gateway = teamGateway();
 	const { json } = session.client;
 	session.client.json = (it) =>
-		gateway.isAboutTeams(it.path) ? gateway.json(it) : json(it);
+		gateway.isAnswered(it.path) ? gateway.json(it) : json(it);
 	await pins(false);
 	assert.deepEqual((await readPairingLink(session, link())).teams, []);
 	session.store.records.clear();

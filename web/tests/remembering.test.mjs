@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { parse } from "../core/canonical.js";
+import { canonical, parse } from "../core/canonical.js";
 import { sign } from "../core/keys.js";
 import { Session } from "../core/session.js";
 import {
@@ -12,11 +12,13 @@ import {
 	spellStatement,
 } from "../core/statements.js";
 import { Store } from "../core/store.js";
+import { chainOf, recordOf, refresh } from "../core/teams.js";
 import { installStorage } from "./memory.mjs";
 
 globalThis.WebSocket ??= { OPEN: 1 };
 
 const { newDevice } = await import("./hostile.mjs");
+const teams = await import("./teams.mjs");
 installStorage();
 
 const SUBJECT = { tenantId: "t", approverId: "alice" };
@@ -163,4 +165,108 @@ test("a verified record is not replaced by one that is not", async () => {
 	await keep("own", true);
 	await keep("forged", false);
 	assert.equal((await store.decision("r")).body, "own");
+});
+
+test("a team is forgotten, and others are kept", async () => {
+	const store = await Store.open();
+	for (const teamId of ["one", "other"])
+		await store.keepTeam({ teamId, state: "", digests: [], fork: null });
+	await store.removeTeam("one");
+	assert.equal(await store.team("one"), null);
+	assert.equal((await store.team("other")).teamId, "other");
+});
+
+/** Two tabs with one store, which have pinned a team and are shown other states of it. */
+async function tabs(one, other) {
+	const store = await Store.open();
+	const made = await teams.teamScene();
+	const before = recordOf(made.chain);
+	await store.keepTeam(before);
+	const tab = (states) => ({
+		...made.session,
+		store,
+		client: {
+			json: async ({ path }) => {
+				const after = Number(path.split("=")[1] ?? -1);
+				const left = states.filter(({ statement }) => statement.seq > after);
+				return parse("answer", canonical({ states: left }));
+			},
+		},
+	});
+	const chains = await Promise.all(
+		[one, other].map((make) => make(made.first)),
+	);
+	const [first, second] = chains.map((states) => tab([made.first, ...states]));
+	return { before, first, second, store };
+}
+
+const named = async (before, name) => teams.next(before, { name }, teams.owner);
+
+test("two tabs that are shown two histories of a team see the fork", async () => {
+	const longer = async (first) => {
+		const next = await named(first, "other");
+		return [next, await named(next, "third")];
+	};
+	const shorter = async (first) => [await named(first, "one")];
+	for (const histories of [
+		[longer, shorter],
+		[shorter, longer],
+		[shorter, async (first) => [await named(first, "other")]],
+	]) {
+		const { before, first, second, store } = await tabs(...histories);
+		const read = await Promise.allSettled([
+			refresh(first, before),
+			refresh(second, before),
+		]);
+		const failed = read.flatMap(({ reason }) => reason?.code ?? []);
+		assert.deepEqual(failed, ["teamFork"]);
+		const kept = await store.team(before.teamId);
+		const [own, fork] = await Promise.all(
+			[kept.state, kept.fork].map((text) =>
+				chainOf({ state: text, digests: [] }),
+			),
+		);
+		assert.notEqual(own.newest.digest, fork.newest.digest);
+		// Only the person ends it, by joining anew.
+		await store.keepTeam(before);
+		assert.equal((await store.team(before.teamId)).fork, kept.fork);
+		await store.keepTeam(before, true);
+		assert.equal((await store.team(before.teamId)).fork, null);
+	}
+});
+
+test("two tabs that have read one history each know all of it", async () => {
+	const longer = async (first) => {
+		const next = await named(first, "second");
+		return [next, await named(next, "third")];
+	};
+	const { before, first, second, store } = await tabs(longer, async () => []);
+	const states = [await refresh(first, before), await refresh(second, before)];
+	assert.deepEqual(
+		states.map(({ newest }) => newest.seq),
+		[2, 2],
+	);
+	assert.equal((await store.team(before.teamId)).digests.length, 3);
+});
+
+test("an enforcer that nobody vouches for is dropped, and can be introduced again", async () => {
+	const store = await Store.open();
+	const told = [];
+	const session = {
+		store,
+		enforcers: new Map(),
+		refused: new Map(),
+		tabs: { postMessage: (text) => told.push(text) },
+	};
+	const [pin, drop, reload] = ["pin", "drop", "reload"].map((name) =>
+		Session.prototype[name].bind(session),
+	);
+	await pin(teams.recordOf("ci"));
+	await pin(teams.recordOf("other"));
+	await drop("ci");
+	assert.deepEqual([...session.enforcers.keys()], ["other"]);
+	await reload();
+	assert.deepEqual([...session.enforcers.keys()], ["other"]);
+	assert.deepEqual(await store.unpaired(), []);
+	assert.equal(told.length, 3);
 });

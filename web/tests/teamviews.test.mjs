@@ -3,7 +3,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Problem } from "../core/problem.js";
-import { buttonsOf, fakeDocument } from "./elements.mjs";
+import { problemText } from "../texts/problems.js";
+import {
+	buttonsOf,
+	dialogOf,
+	fakeDocument,
+	settled,
+	shown,
+} from "./elements.mjs";
 
 const document = fakeDocument();
 globalThis.history = { replaceState: () => {} };
@@ -30,10 +37,18 @@ const TEAM = {
 const LISTED = {
 	team: TEAM,
 	isForked: false,
+	isGone: false,
 	isOnSeat: true,
 	missing: [],
 	revoked: [],
 };
+
+const STANDS_IN = Problem.of("standsInRevoked", {
+	member: "bob",
+	team: "payments",
+});
+const STANDS_IN_TEXT =
+	"You stand in for bob in the team payments with a device";
 
 /** An approver whose teams are what a test wants; `calls` has what it asked for. */
 function approverOf(core) {
@@ -42,24 +57,25 @@ function approverOf(core) {
 		(name) =>
 		async (_, ...args) =>
 			void calls.push([name, ...args]);
-	const teams = { setStandIn: noted("setStandIn"), ...core };
+	const teams = {
+		setStandIn: noted("setStandIn"),
+		forgetTeam: noted("forgetTeam"),
+		addToSeats: async (_, devices) => {
+			calls.push(["addToSeats", devices]);
+			return [];
+		},
+		clearSeats: async (_, revoked) => {
+			calls.push(["clearSeats", revoked]);
+			return [STANDS_IN];
+		},
+		...core,
+	};
 	return {
 		calls,
 		identity: { approverId: "alice" },
 		teams: (act) => act(teams, {}),
 		seats: (act) => act(teams, {}),
-		changeSeats: async (change) => void calls.push(["changeSeats", change]),
 	};
-}
-
-const settled = () => new Promise((resolve) => setImmediate(resolve));
-
-async function shown(view, approver, args = []) {
-	// The fake document finds nothing.
-	const { element } = view({ approver, args });
-	element.querySelector = () => null;
-	await settled();
-	return element;
 }
 
 test("an invitation says whose team it is and what it demands, and a yes joins", async () => {
@@ -149,6 +165,9 @@ test("a team shows its members, and a stand-in is named and ended", async () => 
 	assert.equal(until - from, 7 * 24 * 60 * 60 * 1000);
 	assert.ok(element.textContent.includes("carolstands in from"));
 	await buttonsOf(element).get("End standing in").click();
+	assert.equal(approver.calls.length, 2);
+	const question = dialogOf("End standing in by carol?");
+	await buttonsOf(question).get("End standing in").click();
 	assert.deepEqual(approver.calls[2], ["setStandIn", TEAM.teamId, null]);
 });
 
@@ -171,18 +190,35 @@ test("without a seat, or after a fork, nothing is offered", async () => {
 		team: { ...TEAM, seats: [TEAM.seats[0]] },
 	});
 	assert.ok(out.text.includes("You have no seat"));
+	assert.deepEqual(out.names, []);
 	assert.deepEqual(
 		(await buttons({ team: { ...TEAM, standIns: false } })).names,
 		[],
 	);
 });
 
+test("a team that this person has left says so, and can be forgotten", async () => {
+	let listed = [{ ...LISTED, isGone: true, isOnSeat: false }];
+	const approver = approverOf({ listTeams: async () => listed });
+	const element = await shown(teamsView, approver);
+	assert.ok(element.textContent.includes("You have no seat in this team now."));
+	assert.ok(!element.textContent.includes("olga"));
+	assert.deepEqual([...buttonsOf(element).keys()], ["Forget this team"]);
+	buttonsOf(element).get("Forget this team").click();
+	assert.deepEqual(approver.calls, []);
+	listed = [];
+	const question = dialogOf("Forget the team payments?");
+	await buttonsOf(question).get("Forget this team").click();
+	await settled();
+	assert.deepEqual(approver.calls, [["forgetTeam", TEAM.teamId]]);
+	assert.ok(element.textContent.includes("You’re not in a team"));
+});
+
 test("devices that the team does not know of are told to it", async () => {
 	const laptop = device("laptop");
+	let revoked = [device("old phone")];
 	const approver = approverOf({
-		listTeams: async () => [
-			{ ...LISTED, missing: [laptop], revoked: [device("old phone")] },
-		],
+		listTeams: async () => [{ ...LISTED, missing: [laptop], revoked }],
 	});
 	const element = await shown(teamsView, approver);
 	assert.ok(
@@ -191,9 +227,22 @@ test("devices that the team does not know of are told to it", async () => {
 		),
 	);
 	await buttonsOf(element).get("Update the team").click();
-	assert.deepEqual(approver.calls, [
-		["changeSeats", { adds: [laptop], drops: new Set(["old phone"]) }],
-	]);
+	assert.deepEqual(approver.calls, [["clearSeats", new Set(["old phone"])]]);
+	await settled();
+	assert.ok(element.textContent.includes(STANDS_IN_TEXT));
+	revoked = [];
+	const other = await shown(teamsView, approver);
+	await buttonsOf(other).get("Update the team").click();
+	assert.deepEqual(approver.calls.slice(1), [["addToSeats", [laptop]]]);
+});
+
+test("what a person reads about a broken team has no internal reason", () => {
+	const text = problemText(Problem.of("teamState", { reason: "person twice" }));
+	assert.ok(!text.includes("person twice"), text);
+	assert.equal(
+		problemText(Problem.of("alreadyInTeam", { approverId: "bob" })),
+		"bob is already in this team. Choose someone who isn’t.",
+	);
 });
 
 test("an owner chooses the team of an agent, and others are not asked", async () => {

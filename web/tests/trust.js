@@ -14,7 +14,7 @@ import {
 	judgeIntroductions,
 	parseIntroduction,
 	spellIntroduction,
-} from "../core/introductions.js";
+} from "../core/introduction.js";
 import {
 	reachable,
 	receiveRequest,

@@ -93,6 +93,10 @@ export const agentTexts = {
 	unpairTitle: (/** @type {string} */ who) => `Unpair ${who}?`,
 	unpairText:
 		"You’ll no longer be able to open or approve its requests on this device. You can pair it again at any time.",
+	unpairTeam: (/** @type {string} */ team) =>
+		`This ends the pairing for all members of the team ${team}, not only for you. An owner can pair the agent with the team again.`,
+	unpairMember: (/** @type {string} */ team) =>
+		`You’ll no longer be able to open or approve its requests on this device. The team ${team} stays paired, so the agent still asks you: decide on another device.`,
 	unpaired: (/** @type {string} */ who) => `${who} is no longer paired`,
 	gone: {
 		title: "This agent isn’t paired",

@@ -96,6 +96,10 @@ export const agentTexts = {
 	unpairTitle: (who) => `${who} entkoppeln?`,
 	unpairText:
 		"Du kannst seine Anfragen auf diesem Gerät dann nicht mehr öffnen oder genehmigen. Du kannst ihn jederzeit wieder koppeln.",
+	unpairTeam: (team) =>
+		`Damit endet die Kopplung für alle Mitglieder des Teams ${team}, nicht nur für dich. Wem das Team gehört, kann den Agenten wieder mit ihm koppeln.`,
+	unpairMember: (team) =>
+		`Du kannst seine Anfragen auf diesem Gerät dann nicht mehr öffnen oder genehmigen. Das Team ${team} bleibt gekoppelt, und der Agent fragt dich weiterhin: Entscheide auf einem anderen Gerät.`,
 	unpaired: (who) => `${who} ist nicht mehr gekoppelt`,
 	gone: {
 		title: "Dieser Agent ist nicht gekoppelt",

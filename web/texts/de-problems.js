@@ -183,8 +183,8 @@ export const problemTexts = {
 		"Nach ihrer Regel werden andere gefragt, nicht du. Du kannst sie ablehnen.",
 	teamLink: () =>
 		"Das ist keine Einladung in ein Team. Kopiere den ganzen Link.",
-	teamState: (v) =>
-		`Das Gateway zeigt ein Team, das so nicht signiert wurde (${shown(v.reason)}). Vielleicht greift jemand ein: Sag es denen, denen das Team gehört.`,
+	teamState: () =>
+		"Das Gateway zeigt ein Team, das so nicht signiert wurde. Vielleicht greift jemand ein: Sag es denen, denen das Team gehört.",
 	teamFork: (v) =>
 		`Vom Team ${shown(v.team)} gibt es zwei Fassungen, die sich widersprechen. Deshalb zählt es nicht. Vielleicht greift jemand ein: Sag es denen, denen das Team gehört.`,
 	teamWithheld: (v) =>
@@ -193,8 +193,22 @@ export const problemTexts = {
 		"Dieses Gerät ist nicht in dem Team, das gefragt wird. Tritt dem Team bei, oder entscheide auf einem anderen Gerät.",
 	notOnSeat: (v) =>
 		`Das Team ${shown(v.team)} kennt dieses Gerät nicht. Öffne „Teams“ auf einem anderen deiner Geräte, um es hinzuzufügen.`,
-	teamsNotTold: (v) =>
-		`Ein Team hat nicht von deinen Geräten erfahren. Öffne „Teams“ und versuche es erneut. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	teamsUnread: (v) =>
+		`Teams, denen du auf einem anderen Gerät beigetreten bist, zählen das gesperrte Gerät vielleicht noch. Öffne dort „Teams“ und aktualisiere sie. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	deviceNotAdded: (v) =>
+		`Das Team ${shown(v.team)} zählt dein neues Gerät noch nicht. Öffne „Teams“ und versuche es erneut. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	deviceNotRemoved: (v) =>
+		`Das Team ${shown(v.team)} zählt das gesperrte Gerät noch. Öffne „Teams“ auf einem deiner aktiven Geräte und versuche es erneut, oder bitte die, denen das Team gehört, dich zu entfernen und neu einzuladen. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	lastDevice: (v) =>
+		`Das Team ${shown(v.team)} zählt das gesperrte Gerät noch, weil es dort dein letztes ist. Bitte die, denen das Team gehört, dich zu entfernen.`,
+	deviceDropped: (v) =>
+		`Auf deinem Platz im Team ${shown(v.team)} war auch ${shown(v.device)} (${shown(v.deviceId)}), das dieses Gerät nicht kennt. Es wurde entfernt.`,
+	standInEnded: (v) =>
+		`${shown(v.approverId)} vertritt dich im Team ${shown(v.team)} nicht mehr, weil ein Gerät, das dir nicht mehr gehört, diese Person festgelegt haben könnte.`,
+	standsInRevoked: (v) =>
+		`Du vertrittst ${shown(v.member)} im Team ${shown(v.team)} mit einem Gerät, das du gesperrt hast. Es kann dort noch entscheiden. Bitte ${shown(v.member)}, die Vertretung zu beenden.`,
+	alreadyInTeam: (v) =>
+		`${shown(v.approverId)} ist schon in diesem Team. Wähle jemanden, der es nicht ist.`,
 	belowMinimum: (v) =>
 		`Ihre Regel verlangt weniger als das Team ${shown(v.team)}. Sag es denen, denen das Team gehört.`,
 	operators: () =>

@@ -34,6 +34,10 @@ export const teamTexts = {
 		`höchstens ${count(n, "Ablehnung, die sie verhindert", "Ablehnungen, die sie verhindern")}`,
 	separate: "niemand genehmigt, der mit dem Agenten arbeitet",
 	notMember: "Du hast jetzt keinen Platz in diesem Team.",
+	forget: "Team vergessen",
+	forgetTitle: (name) => `Das Team ${name} vergessen?`,
+	forgetText:
+		"Dieser Browser zeigt es dann nicht mehr. Um wieder beizutreten, brauchst du eine neue Einladung.",
 	notOnSeat:
 		"Dieses Gerät ist nicht im Team und kann deshalb nicht dafür genehmigen. Öffne diese Seite auf einem anderen deiner Geräte, um es hinzuzufügen.",
 	forked:
@@ -53,6 +57,9 @@ export const teamTexts = {
 	standIn: "Vertretung",
 	time: "Für",
 	endStandIn: "Vertretung beenden",
+	endTitle: (who) => `Vertretung durch ${who} beenden?`,
+	endText:
+		"Diese Person kann dann nicht mehr für dich entscheiden, und ihre Genehmigungen für offene Anfragen zählen nicht. Für eine neue Vertretung brauchst du einen neuen Link.",
 	standInEnded: "Deine Vertretung kann nicht mehr entscheiden",
 	standInHint: "Die ID, unter der diese Person genehmigt.",
 	invite: "Link erstellen",

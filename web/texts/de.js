@@ -169,8 +169,7 @@ export const texts = {
 		operatorsHint:
 			"IDs von Genehmigenden, mit Kommas dazwischen. Wo eine Anfrage die Genehmigung von jemand anderem verlangt, können diese Personen sie nicht genehmigen.",
 		team: "Team (optional)",
-		teamHint:
-			"Dann werden die Mitglieder gefragt, wie es im Team festgelegt ist. Sonst nur du.",
+		teamHint: "Die Mitglieder des Teams werden gefragt, nicht du allein.",
 		onlyMe: "Nur ich",
 		nobody: "Niemand arbeitet mit ihm. Er läuft von selbst.",
 	},

@@ -95,6 +95,10 @@ export const agentTexts = {
 	unpairTitle: (who) => `¿Desvincular ${who}?`,
 	unpairText:
 		"Ya no podrás abrir ni aprobar sus solicitudes en este dispositivo. Puedes volver a vincularlo cuando quieras.",
+	unpairTeam: (team) =>
+		`Esto termina la vinculación para todos los miembros del equipo ${team}, no solo para ti. Un propietario puede volver a vincular el agente con el equipo.`,
+	unpairMember: (team) =>
+		`Ya no podrás abrir ni aprobar sus solicitudes en este dispositivo. El equipo ${team} sigue vinculado, así que el agente te seguirá preguntando: decide en otro dispositivo.`,
 	unpaired: (who) => `${who} ya no está vinculado`,
 	gone: {
 		title: "Este agente no está vinculado",

@@ -186,8 +186,8 @@ export const problemTexts = {
 	notInRule: () =>
 		"Según su regla, se pregunta a otras personas, no a ti. Puedes rechazarla.",
 	teamLink: () => "No es una invitación a un equipo. Copia el enlace completo.",
-	teamState: (v) =>
-		`El gateway muestra un equipo que no se firmó así (${shown(v.reason)}). Puede que alguien esté interfiriendo: avisa a sus propietarios.`,
+	teamState: () =>
+		"El gateway muestra un equipo que no se firmó así. Puede que alguien esté interfiriendo: avisa a sus propietarios.",
 	teamFork: (v) =>
 		`Hay dos versiones del equipo ${shown(v.team)} que se contradicen, así que no cuenta. Puede que alguien esté interfiriendo: avisa a sus propietarios.`,
 	teamWithheld: (v) =>
@@ -196,8 +196,22 @@ export const problemTexts = {
 		"Este dispositivo no está en el equipo al que se pregunta. Únete al equipo o decide en otro dispositivo.",
 	notOnSeat: (v) =>
 		`El equipo ${shown(v.team)} no conoce este dispositivo. Abre «Equipos» en otro de tus dispositivos para añadirlo.`,
-	teamsNotTold: (v) =>
-		`Un equipo no se ha enterado de tus dispositivos. Abre «Equipos» e inténtalo de nuevo. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	teamsUnread: (v) =>
+		`Puede que los equipos a los que te has unido en otro dispositivo todavía cuenten el revocado. Abre «Equipos» allí y actualízalos. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	deviceNotAdded: (v) =>
+		`El equipo ${shown(v.team)} todavía no cuenta tu nuevo dispositivo. Abre «Equipos» e inténtalo de nuevo. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	deviceNotRemoved: (v) =>
+		`El equipo ${shown(v.team)} todavía cuenta el dispositivo revocado. Abre «Equipos» en uno de tus dispositivos activos e inténtalo de nuevo, o pide a un propietario que te quite y vuelva a invitarte. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	lastDevice: (v) =>
+		`El equipo ${shown(v.team)} todavía cuenta el dispositivo revocado, porque es el último que tienes allí. Pide a un propietario que te quite.`,
+	deviceDropped: (v) =>
+		`En tu puesto del equipo ${shown(v.team)} también estaba ${shown(v.device)} (${shown(v.deviceId)}), que este dispositivo no conoce. Se ha quitado.`,
+	standInEnded: (v) =>
+		`${shown(v.approverId)} ya no te sustituye en el equipo ${shown(v.team)}, porque un dispositivo que ya no es tuyo podría haber nombrado a esta persona.`,
+	standsInRevoked: (v) =>
+		`Sustituyes a ${shown(v.member)} en el equipo ${shown(v.team)} con un dispositivo que has revocado, y allí todavía puede decidir. Pide a ${shown(v.member)} que termine la sustitución.`,
+	alreadyInTeam: (v) =>
+		`${shown(v.approverId)} ya está en este equipo. Elige a alguien que no lo esté.`,
 	belowMinimum: (v) =>
 		`Su regla pide menos que el equipo ${shown(v.team)}. Avisa a sus propietarios.`,
 	operators: () =>

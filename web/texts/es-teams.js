@@ -33,6 +33,10 @@ export const teamTexts = {
 		`como máximo ${count(n, "rechazo", "rechazos")} para denegarla`,
 	separate: "no aprueba nadie que trabaje con el agente",
 	notMember: "Ahora no tienes un puesto en este equipo.",
+	forget: "Olvidar este equipo",
+	forgetTitle: (name) => `¿Olvidar el equipo ${name}?`,
+	forgetText:
+		"Este navegador dejará de mostrarlo. Para volver a unirte, necesitas una nueva invitación.",
 	notOnSeat:
 		"Este dispositivo no está en el equipo, así que no puede aprobar por él. Abre esta página en otro de tus dispositivos para añadirlo.",
 	forked:
@@ -53,6 +57,9 @@ export const teamTexts = {
 	standIn: "Sustituto",
 	time: "Durante",
 	endStandIn: "Terminar la sustitución",
+	endTitle: (who) => `¿Terminar la sustitución por ${who}?`,
+	endText:
+		"Esta persona ya no podrá decidir por ti, y sus aprobaciones para solicitudes abiertas no contarán. Para que alguien vuelva a sustituirte, necesitas un nuevo enlace.",
 	standInEnded: "Tu sustituto ya no puede decidir",
 	standInHint: "El ID con el que aprueba esa persona.",
 	invite: "Crear un enlace",

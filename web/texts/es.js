@@ -165,8 +165,7 @@ export const texts = {
 		operatorsHint:
 			"ID de aprobadores, separados por comas. Cuando una solicitud exige la aprobación de otra persona, estas personas no pueden aprobarla.",
 		team: "Equipo (opcional)",
-		teamHint:
-			"Entonces se pregunta a sus miembros, según decidan sus propietarios. Si no, solo a ti.",
+		teamHint: "Se pregunta a los miembros del equipo, no solo a ti.",
 		onlyMe: "Solo yo",
 		nobody: "Nadie trabaja con él. Funciona solo.",
 	},

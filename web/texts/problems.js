@@ -171,8 +171,8 @@ export const problemTexts = {
 		`It asks ${shown(v.seat)} for a decision, not you. You can reject it.`,
 	notInRule: () => "Its rule asks other people, not you. You can reject it.",
 	teamLink: () => "That isn’t an invitation to a team. Copy the whole link.",
-	teamState: (v) =>
-		`The gateway shows a team that its owners didn’t sign like this (${shown(v.reason)}). Someone may be interfering: tell its owners.`,
+	teamState: () =>
+		"The gateway shows a team that its owners didn’t sign like this. Someone may be interfering: tell its owners.",
 	teamFork: (v) =>
 		`There are two versions of the team ${shown(v.team)} that contradict each other, so it doesn’t count. Someone may be interfering: tell its owners.`,
 	teamWithheld: (v) =>
@@ -181,8 +181,22 @@ export const problemTexts = {
 		"This device isn’t in the team that is asked. Join the team, or decide on another device.",
 	notOnSeat: (v) =>
 		`The team ${shown(v.team)} doesn’t know this device. Open Teams on another of your devices to add it.`,
-	teamsNotTold: (v) =>
-		`A team couldn’t be told about your devices. Open Teams and try again. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	teamsUnread: (v) =>
+		`Teams that you’ve joined on another device may still count the revoked one. Open Teams there and update them. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	deviceNotAdded: (v) =>
+		`The team ${shown(v.team)} doesn’t count your new device yet. Open Teams and try again. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	deviceNotRemoved: (v) =>
+		`The team ${shown(v.team)} still counts the revoked device. Open Teams on one of your active devices and try again, or ask an owner to remove you and invite you again. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	lastDevice: (v) =>
+		`The team ${shown(v.team)} still counts the revoked device, because it’s your last one there. Ask an owner to remove you.`,
+	deviceDropped: (v) =>
+		`Your seat in the team ${shown(v.team)} also had ${shown(v.device)} (${shown(v.deviceId)}), which this device doesn’t know. It was removed.`,
+	standInEnded: (v) =>
+		`${shown(v.approverId)} no longer stands in for you in the team ${shown(v.team)}, because a device that isn’t yours any more could have named this person.`,
+	standsInRevoked: (v) =>
+		`You stand in for ${shown(v.member)} in the team ${shown(v.team)} with a device that you’ve revoked, and it can still decide there. Ask ${shown(v.member)} to end standing in.`,
+	alreadyInTeam: (v) =>
+		`${shown(v.approverId)} is already in this team. Choose someone who isn’t.`,
 	belowMinimum: (v) =>
 		`Its rule asks for less than the team ${shown(v.team)} does. Tell its owners.`,
 	operators: () =>

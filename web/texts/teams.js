@@ -31,6 +31,10 @@ export const teamTexts = {
 		`at most ${count(n, "rejection", "rejections")} to deny it`,
 	separate: "nobody who works with the agent approves",
 	notMember: "You have no seat in this team now.",
+	forget: "Forget this team",
+	forgetTitle: (/** @type {string} */ name) => `Forget the team ${name}?`,
+	forgetText:
+		"This browser then no longer shows it. To join again, you need a new invitation.",
 	notOnSeat:
 		"This device isn’t in the team, so it can’t approve for it. Open this page on another of your devices to add it.",
 	forked:
@@ -51,6 +55,9 @@ export const teamTexts = {
 	standIn: "Stand-in",
 	time: "For",
 	endStandIn: "End standing in",
+	endTitle: (/** @type {string} */ who) => `End standing in by ${who}?`,
+	endText:
+		"This person can’t decide for you any more, and their approvals for open requests don’t count. To name a stand-in again, you need a new link.",
 	standInEnded: "Your stand-in can’t decide any more",
 	standInHint: "The person’s approver ID.",
 	invite: "Create a link",

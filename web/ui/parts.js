@@ -270,6 +270,11 @@ export function errorText(thrown) {
 	return texts.defect.text;
 }
 
+/** @param {unknown} thrown */
+export function problemNote(thrown) {
+	return note("bad", errorText(thrown));
+}
+
 /**
  * Runs what a button or form starts: disabled meanwhile, and an error shown in `place`.
  * @param {HTMLButtonElement} control
@@ -289,7 +294,7 @@ export async function busy(control, place, work, busyText) {
 	try {
 		await work();
 	} catch (thrown) {
-		fill(place, note("bad", errorText(thrown)));
+		fill(place, problemNote(thrown));
 	} finally {
 		control.disabled = false;
 		control.replaceChildren(...before);

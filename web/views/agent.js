@@ -130,9 +130,14 @@ export function view(context) {
 		watchPresence(approver),
 		() => clearInterval(timer),
 	];
+	const unpairPlace = el("div", null);
 	const unpair = button(texts.agents.unpair, {
 		kind: "bad-quiet",
-		on: () => askToUnpair(context, found),
+		on: () =>
+			busy(unpair, unpairPlace, async () => {
+				const team = await approver.pairedTeam(found.enforcerId);
+				askToUnpair(context, found, team);
+			}),
 	});
 	return {
 		title: name,
@@ -146,6 +151,7 @@ export function view(context) {
 			permissionList(approver, found.enforcerId),
 			el("h2", { class: "section" }, texts.agents.sessions),
 			sessions,
+			unpairPlace,
 			el("div", { class: "row" }, rejectAll, unpair),
 		),
 		dispose: () => {
@@ -313,15 +319,25 @@ function promptForm(approver, agent, sessions) {
 }
 
 /**
+ * @param {import('../core/types.js').PairedTeam | null} team
+ */
+function unpairText(team) {
+	if (team === null) return texts.agents.unpairText;
+	const text = team.endsForAll ? "unpairTeam" : "unpairMember";
+	return texts.agents[text](visibleText(team.name));
+}
+
+/**
  * @param {import('../ui/view.js').JoinedContext} context
  * @param {Agent} agent
+ * @param {import('../core/types.js').PairedTeam | null} team
  */
-function askToUnpair({ approver, go }, agent) {
+function askToUnpair({ approver, go }, agent, team) {
 	const name = agentName(agent);
 	confirmDialog(
 		{
 			title: texts.agents.unpairTitle(name),
-			text: texts.agents.unpairText,
+			text: unpairText(team),
 			action: texts.agents.unpair,
 			kind: "bad",
 		},

@@ -18,11 +18,13 @@ import {
 	linkButton,
 	note,
 	page,
+	problemNote,
 	waiting,
 } from "../ui/parts.js";
 import { qrView } from "../ui/qrview.js";
 import { settling } from "../ui/settle.js";
 
+/** @typedef {import('../core/problem.js').Problem} Problem */
 /** @typedef {import('../core/types.js').NewDevice} NewDevice */
 
 /**
@@ -173,9 +175,9 @@ function compare(approver, device, decline) {
 				add,
 				place,
 				async () => {
-					await approver.addDevice(device);
+					const problems = await approver.addDevice(device);
 					history.replaceState(null, "", "#/device");
-					result.replaceChildren(added(device));
+					result.replaceChildren(added(device, problems));
 					result.querySelector("h1")?.focus();
 				},
 				texts.devices.adding,
@@ -215,14 +217,18 @@ function compare(approver, device, decline) {
 	return result;
 }
 
-/** @param {NewDevice} device */
-function added(device) {
+/**
+ * @param {NewDevice} device
+ * @param {Problem[]} problems
+ */
+function added(device, problems) {
 	return el(
 		"div",
 		{ class: "card empty" },
 		el("div", { class: "sign good" }, icon("check")),
 		el("h1", { tabindex: "-1" }, texts.devices.addedDone(device.name)),
 		el("p", null, texts.devices.addedText),
+		problems.map(problemNote),
 		linkButton(texts.devices.done, "#/devices", "primary"),
 	);
 }

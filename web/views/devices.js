@@ -10,14 +10,15 @@ import { visibleText } from "../ui/marked.js";
 import {
 	busy,
 	button,
-	errorText,
 	field,
 	linkButton,
 	note,
 	page,
+	problemNote,
 	waiting,
 } from "../ui/parts.js";
 
+/** @typedef {import('../core/problem.js').Problem} Problem */
 /** @typedef {import('../core/types.js').Device} Device */
 
 /** @type {Record<Device['standing'], string>} */
@@ -35,15 +36,15 @@ const KINDS = {
  */
 export function view({ approver, enrolled }) {
 	const content = el("div", { class: "stack" }, waiting());
-	const load = async () => {
+	const load = async (/** @type {Problem[]} */ problems = []) => {
 		try {
 			const devices = await approver.devices();
-			fill(content, show(devices));
+			fill(content, problems.map(problemNote), show(devices));
 		} catch (thrown) {
 			fill(
 				content,
-				note("bad", errorText(thrown)),
-				button(texts.tryAgain, { on: load }),
+				[...problems, thrown].map(problemNote),
+				button(texts.tryAgain, { on: () => load(problems) }),
 			);
 		}
 	};
@@ -140,14 +141,16 @@ export function view({ approver, enrolled }) {
 			},
 			async (place, control) => {
 				let isDone = false;
+				/** @type {Problem[]} */
+				let problems = [];
 				await busy(control, place, async () => {
-					await approver.revokeDevice(device.deviceId);
+					problems = await approver.revokeDevice(device.deviceId);
 					isDone = true;
 				});
 				if (!isDone) return false;
 				toast(texts.devices.revoked(name));
 				if (device.standing === "own") enrolled();
-				load();
+				load(problems);
 				return true;
 			},
 		);

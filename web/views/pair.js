@@ -239,7 +239,7 @@ function fromLink(offer, done) {
 
 /**
  * An owner may pair the agent with a team.
- * @param {import('../core/types.js').Team[]} teams
+ * @param {import('../core/types.js').TeamState[]} teams
  */
 function teamField(teams) {
 	if (teams.length === 0) return null;

@@ -17,6 +17,7 @@ import {
 	facts,
 	linkButton,
 	page,
+	problemNote,
 	segments,
 } from "../ui/parts.js";
 import { chooseTheme, currentTheme } from "../ui/theme.js";
@@ -149,6 +150,7 @@ function languages() {
 /** @param {import('../ui/view.js').JoinedContext} context */
 function askToLogOut({ approver }) {
 	const revoke = el("input", { type: "checkbox", checked: true });
+	let isRevoked = false;
 	const everywhere = el("input", { type: "checkbox", checked: true });
 	confirmDialog(
 		{
@@ -178,7 +180,18 @@ function askToLogOut({ approver }) {
 			/** @type {string | null} */
 			let elsewhere = null;
 			await busy(control, place, async () => {
-				elsewhere = await approver.logout({ revoke: revoke.checked });
+				if (revoke.checked && !isRevoked) {
+					const { deviceId } = approver.identity;
+					const problems = await approver.revokeDevice(deviceId);
+					isRevoked = true;
+					revoke.disabled = true;
+					// Logging out closes this view, so the person reads them before.
+					if (problems.length > 0) {
+						fill(place, problems.map(problemNote));
+						return;
+					}
+				}
+				elsewhere = await approver.logout();
 				isDone = true;
 			});
 			if (!isDone) return false;

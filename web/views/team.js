@@ -16,7 +16,7 @@ import {
 } from "../ui/parts.js";
 import { settling } from "../ui/settle.js";
 
-/** @typedef {import('../core/types.js').Team} Team */
+/** @typedef {import('../core/types.js').TeamState} TeamState */
 /** @typedef {import('../core/types.js').TeamInvitation} TeamInvitation */
 
 /**
@@ -30,7 +30,7 @@ export function view({ approver, args }) {
 		element.replaceChildren(shown);
 		element.querySelector("h1")?.focus();
 	};
-	const done = (/** @type {Team} */ team) => {
+	const done = (/** @type {TeamState} */ team) => {
 		// The link has served, and its secret need not stay in the address.
 		history.replaceState(null, "", "#/teams");
 		show(joined(team));
@@ -49,7 +49,7 @@ export function view({ approver, args }) {
 
 /**
  * @param {TeamInvitation} invitation
- * @param {(team: Team) => void} done
+ * @param {(team: TeamState) => void} done
  */
 function invited({ team, accept }, done) {
 	const { teams } = texts;
@@ -87,7 +87,7 @@ function invited({ team, accept }, done) {
 	);
 }
 
-/** @param {Team} team */
+/** @param {TeamState} team */
 function joined({ name }) {
 	return el(
 		"div",
@@ -107,7 +107,7 @@ function joined({ name }) {
 
 /**
  * The owners of a team, and the least that its rules demand.
- * @param {Team} team
+ * @param {TeamState} team
  */
 export function teamFacts({ teamId, seats, changes, minimum }) {
 	const { teams, rule } = texts;

@@ -3,7 +3,7 @@
 import { texts } from "../texts.js";
 import { toast } from "../ui/announce.js";
 import { dateTime } from "../ui/clock.js";
-import { openDialog } from "../ui/dialog.js";
+import { confirmDialog, openDialog } from "../ui/dialog.js";
 import { el, fill } from "../ui/dom.js";
 import { waitingLine } from "../ui/expiring.js";
 import { icon } from "../ui/icons.js";
@@ -13,17 +13,18 @@ import {
 	button,
 	copyField,
 	empty,
-	errorText,
 	facts,
 	field,
 	note,
 	page,
+	problemNote,
 	waiting,
 } from "../ui/parts.js";
 import { settling } from "../ui/settle.js";
 import { teamFacts } from "./team.js";
 
 /** @typedef {import('../core/approver.js').Approver} Approver */
+/** @typedef {import('../core/problem.js').Problem} Problem */
 /** @typedef {import('../core/types.js').Candidate} Candidate */
 /** @typedef {import('../core/types.js').ListedTeam} ListedTeam */
 /** @typedef {import('../core/types.js').TeamSeat} TeamSeat */
@@ -38,13 +39,14 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 export function view({ approver }) {
 	const { title, lead, none } = texts.teams;
 	const content = el("div", { class: "stack" }, waiting());
-	const load = async () => {
+	const load = async (/** @type {Problem[]} */ problems = []) => {
 		try {
 			const teams = await approver.teams((core, session) =>
 				core.listTeams(session),
 			);
 			fill(
 				content,
+				problems.map(problemNote),
 				teams.length === 0
 					? empty("agents", none.title, none.text)
 					: teams.map((listed) => card(approver, listed, load)),
@@ -52,8 +54,8 @@ export function view({ approver }) {
 		} catch (thrown) {
 			fill(
 				content,
-				note("bad", errorText(thrown)),
-				button(texts.tryAgain, { on: load }),
+				[...problems, thrown].map(problemNote),
+				button(texts.tryAgain, { on: () => load(problems) }),
 			);
 		}
 	};
@@ -65,16 +67,16 @@ export function view({ approver }) {
 /**
  * @param {Approver} approver
  * @param {ListedTeam} listed
- * @param {() => void} changed
+ * @param {(problems?: Problem[]) => void} changed
  */
 function card(approver, listed, changed) {
-	const { team, isForked, isOnSeat } = listed;
+	const { team, isForked, isGone, isOnSeat } = listed;
 	const own = team.seats.find(
 		({ approverId }) => approverId === approver.identity.approverId,
 	);
 	const standing = isOnSeat
 		? null
-		: texts.teams[own ? "notOnSeat" : "notMember"];
+		: texts.teams[own && !isGone ? "notOnSeat" : "notMember"];
 	return el(
 		"section",
 		{ class: "card" },
@@ -85,13 +87,62 @@ function card(approver, listed, changed) {
 			isForked && note("bad", texts.teams.forked),
 			standing && note("info", standing),
 			isOnSeat && !isForked && staleDevices(approver, listed, changed),
-			teamFacts(team),
-			el("ul", { class: "list" }, team.seats.map(seatEntry)),
+			isGone
+				? forgetControl(approver, listed, changed)
+				: [
+						teamFacts(team),
+						el("ul", { class: "list" }, team.seats.map(seatEntry)),
+					],
 			isOnSeat && own && !isForked
 				? standInControls(approver, listed, own, changed)
 				: null,
 		),
 	);
+}
+
+/**
+ * @param {Approver} approver
+ * @param {ListedTeam} listed
+ * @param {() => void} changed
+ */
+function forgetControl(approver, { team }, changed) {
+	const { forget, forgetTitle, forgetText } = texts.teams;
+	const ask = () =>
+		confirmDialog(
+			{
+				title: forgetTitle(visibleText(team.name)),
+				text: forgetText,
+				action: forget,
+				kind: "bad",
+			},
+			acting(async () => {
+				await approver.teams((core, session) =>
+					core.forgetTeam(session, team.teamId),
+				);
+				changed();
+			}),
+		);
+	return el(
+		"div",
+		{ class: "row" },
+		button(forget, { kind: "small bad-quiet", on: ask }),
+	);
+}
+
+/**
+ * Acts for a dialog, which closes if that went well.
+ * @param {() => Promise<void>} act
+ * @returns {(place: HTMLElement, control: HTMLButtonElement) => Promise<boolean>}
+ */
+function acting(act) {
+	return async (place, control) => {
+		let isDone = false;
+		await busy(control, place, async () => {
+			await act();
+			isDone = true;
+		});
+		return isDone;
+	};
 }
 
 /** @param {TeamSeat} seat */
@@ -136,7 +187,7 @@ function seatEntry({ approverId, isOwner, devices, standIn }) {
  * The team may not know that devices were added or revoked.
  * @param {Approver} approver
  * @param {ListedTeam} listed
- * @param {() => void} changed
+ * @param {(problems: Problem[]) => void} changed
  */
 function staleDevices(approver, { missing, revoked }, changed) {
 	if (missing.length + revoked.length === 0) return null;
@@ -146,8 +197,12 @@ function staleDevices(approver, { missing, revoked }, changed) {
 		kind: "small",
 		on: () =>
 			busy(go, place, async () => {
-				await approver.changeSeats({ adds: missing, drops });
-				changed();
+				const update = approver.seats((core, session) =>
+					drops.size === 0
+						? core.addToSeats(session, missing)
+						: core.clearSeats(session, drops),
+				);
+				changed(await update);
 			}),
 	});
 	return note(
@@ -168,33 +223,35 @@ function staleDevices(approver, { missing, revoked }, changed) {
  * @param {() => void} changed
  */
 function standInControls(approver, { team }, own, changed) {
-	const place = el("div", null);
-	const end = button(texts.teams.endStandIn, {
-		kind: "small bad-quiet",
-		on: () =>
-			busy(end, place, async () => {
+	const { endStandIn, endTitle, endText, standInEnded } = texts.teams;
+	const askToEnd = (/** @type {string} */ who) =>
+		confirmDialog(
+			{
+				title: endTitle(visibleText(who)),
+				text: endText,
+				action: endStandIn,
+				kind: "bad",
+			},
+			acting(async () => {
 				await approver.seats((core, session) =>
 					core.setStandIn(session, team.teamId, null),
 				);
-				toast(texts.teams.standInEnded);
+				toast(standInEnded);
 				changed();
 			}),
-	});
+		);
+	const { standIn } = own;
 	const name = button(texts.teams.nameStandIn, {
 		kind: "small",
 		on: () => inviteDialog(approver, team.teamId, changed),
 	});
-	return el(
-		"div",
-		{ class: "stack" },
-		place,
-		el(
-			"div",
-			{ class: "row" },
-			team.standIns && !own.standIn && name,
-			own.standIn && end,
-		),
-	);
+	const end =
+		standIn &&
+		button(endStandIn, {
+			kind: "small bad-quiet",
+			on: () => askToEnd(standIn.approverId),
+		});
+	return el("div", { class: "row" }, team.standIns && !standIn && name, end);
 }
 
 /**
@@ -241,7 +298,7 @@ function inviteDialog(approver, teamId, changed) {
 		);
 		offer.consent(ending.signal).then(
 			(candidate) => candidate && fill(body, agreed(candidate)),
-			(thrown) => fill(body, note("bad", errorText(thrown)), close()),
+			(thrown) => fill(body, problemNote(thrown), close()),
 		);
 	};
 	const agreed = (/** @type {Candidate} */ candidate) => {
