@@ -428,6 +428,11 @@ export class Approver {
 			await revokeDevice(session, deviceId);
 			return notices;
 		}
+		const { vouchForOwn } = await loaded(import("./introductions.js"));
+		// While the introductions by that device count.
+		await vouchForOwn(session).catch((error) => {
+			notices.push(Problem.of("notVouched", { problem: asProblem(error) }));
+		});
 		await revokeDevice(session, deviceId);
 		// Another device may have added one since.
 		await readDevices(session).catch(asProblem);
@@ -570,15 +575,23 @@ export class Approver {
 	}
 
 	/**
-	 * Takes over what other devices know of enforcers, and tells them what this one knows. Nothing
-	 * else depends on it.
+	 * Takes over what other devices know of enforcers, and tells them what this one knows. The gateway
+	 * is told of pairings that were ended here while it was away. Nothing else depends on it.
 	 */
 	async share() {
-		try {
+		const share = async () => {
 			const { shareEnforcers } = await loaded(import("./introductions.js"));
 			await shareEnforcers(this.session, () => this.listAgents());
-		} catch (error) {
-			if (!(error instanceof Problem)) throw error;
-		}
+		};
+		const tell = async () => {
+			const { tellUnpaired } = await loaded(import("./unpair.js"));
+			await tellUnpaired(this.session);
+		};
+		for (const act of [share, tell])
+			try {
+				await act();
+			} catch (error) {
+				if (!(error instanceof Problem)) throw error;
+			}
 	}
 }

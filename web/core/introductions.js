@@ -4,7 +4,7 @@
 
 import { Reader } from "./canonical.js";
 import { readDevices } from "./devices.js";
-import { isRefusedWith, path } from "./gateway.js";
+import { callDeadline, isRefusedWith, path } from "./gateway.js";
 import {
 	checkIntroduction,
 	checkTeamIntroduction,
@@ -22,6 +22,7 @@ import {
 	ownSeat,
 	renewTeams,
 	teamPath,
+	within,
 } from "./teams.js";
 
 /** @typedef {import('./introduction.js').Introduction} Introduction */
@@ -46,9 +47,11 @@ function introductionsPath({ identity }) {
  * A list of the gateway, checked for its form only.
  * @param {Session} session
  * @param {string} path
+ * @param {number} [deadline]
  */
-async function listIntroductions({ client }, path) {
-	const node = await client.json({ path, expect: [200] });
+async function listIntroductions({ client }, path, deadline) {
+	const call = { path, expect: [200] };
+	const node = await client.json(within(deadline, call));
 	const listed = new Reader("answer", node)
 		.array("introductions")
 		.slice(0, MAX_LISTED);
@@ -87,13 +90,14 @@ async function accept(listed, check) {
  * The introductions to the teams of this device. A team that cannot be read now, such as one that this
  * person has left, is not among them.
  * @param {Session} session
+ * @param {number} [deadline] of all calls together
  * @returns {Promise<TeamIntroductions[]>}
  */
-export async function readTeamIntroductions(session) {
-	const teams = await renewTeams(session);
+export async function readTeamIntroductions(session, deadline) {
+	const teams = await renewTeams(session, deadline);
 	const read = teams.map(async ({ newest: team }) => {
 		const path = teamPath(team.teamId, "introductions");
-		const listed = await listIntroductions(session, path);
+		const listed = await listIntroductions(session, path, deadline);
 		const accepted = await accept(listed, (introduction) =>
 			checkTeamIntroduction(introduction, team),
 		);
@@ -103,11 +107,12 @@ export async function readTeamIntroductions(session) {
 }
 
 /**
+ * The introductions of an enforcer with the key that is known here.
  * @param {TeamIntroductions} ofTeam
  * @param {EnforcerRecord} record
  */
-function introduces({ accepted }, { enforcerId, key }) {
-	return accepted.some(
+function introductionsOf({ accepted }, { enforcerId, key }) {
+	return accepted.filter(
 		(introduction) =>
 			introduction.enforcerId === enforcerId && introduction.key === key,
 	);
@@ -125,7 +130,7 @@ function hasDropped(ofTeam, record) {
 	const isOwners = seats.some(
 		(seat) => seat.isOwner && hasDevice(seat, String(record.introducedBy)),
 	);
-	return !isOwners && !introduces(ofTeam, record);
+	return !isOwners && introductionsOf(ofTeam, record).length === 0;
 }
 
 /**
@@ -213,7 +218,8 @@ async function each(list, act) {
  */
 export async function introduceEnforcers(session) {
 	const own = session.identity.deviceId;
-	const listed = await listIntroductions(session, introductionsPath(session));
+	const path = introductionsPath(session);
+	const listed = await listIntroductions(session, path);
 	// Devices of this person that a team has introduced an enforcer to learn it there themselves.
 	const records = [...session.enforcers.values()].filter(
 		(record) => !isOfTeam(record),
@@ -222,7 +228,7 @@ export async function introduceEnforcers(session) {
 		const text = spellIntroduction(session.subject, record, own);
 		if (listed.some((introduction) => introduction.text === text)) return;
 		try {
-			await publish(session, text);
+			await publish(session, text, path);
 		} catch (error) {
 			// The pairing has ended, perhaps on another device. Or the gateway refuses the operators:
 			// without them it is not told, or every gateway could have them forgotten.
@@ -235,36 +241,57 @@ export async function introduceEnforcers(session) {
 }
 
 /**
- * Vouches for the enforcers of the teams that this person owns: those that were paired here, and those
- * that another owner has introduced, whose word ends when they leave.
+ * Vouches for the enforcers of the teams that this person owns, as far as this device or another own one
+ * has paired them. Those of another owner alone end with that owner, who may be malicious.
  * @param {Session} session
  * @param {TeamIntroductions[]} ofTeams
+ * @param {number} [deadline] of all calls together
  */
-export async function introduceToTeams(session, ofTeams) {
+export async function introduceToTeams(session, ofTeams, deadline) {
+	const { inForce } = await session.trust();
 	const owned = ofTeams.filter(({ team }) => ownSeat(session, team)?.isOwner);
 	await each(owned, (ofTeam) => {
 		const { teamId } = ofTeam.team;
-		const records = [...session.enforcers.values()].filter(
-			(record) =>
-				introduces(ofTeam, record) ||
-				(record.introducedBy === null && record.teamId === teamId),
+		const isVouched = (/** @type {EnforcerRecord} */ record) => {
+			if (record.introducedBy === null && record.teamId === teamId) return true;
+			const listed = introductionsOf(ofTeam, record);
+			// A device on the own seat that this one does not trust may be a thief's.
+			return isOfTeam(record)
+				? listed.some(({ by }) => hasDevice({ devices: inForce }, by))
+				: listed.length > 0;
+		};
+		const records = [...session.enforcers.values()].filter(isVouched);
+		return each(records, (record) =>
+			introduceTo(session, ofTeam, record, deadline),
 		);
-		return each(records, (record) => introduceTo(session, ofTeam, record));
 	});
+}
+
+/**
+ * The same before another own device is revoked, whose introductions members would forget. No enforcer
+ * is learned: a thief may have introduced it. It takes no longer than one call.
+ * @param {Session} session
+ */
+export async function vouchForOwn(session) {
+	const deadline = callDeadline();
+	const ofTeams = await readTeamIntroductions(session, deadline);
+	await introduceToTeams(session, ofTeams, deadline);
 }
 
 /**
  * @param {Session} session
  * @param {TeamIntroductions} ofTeam
  * @param {EnforcerRecord} record
+ * @param {number} [deadline]
  */
-async function introduceTo(session, { team, accepted }, record) {
+async function introduceTo(session, { team, accepted }, record, deadline) {
 	const { teamId } = team;
 	const own = session.identity.deviceId;
 	const text = spellIntroduction(session.subject, record, own, teamId);
 	if (accepted.some((introduction) => introduction.text === text)) return;
 	try {
-		await publish(session, text, teamPath(teamId, "introductions"));
+		const path = teamPath(teamId, "introductions");
+		await publish(session, text, path, deadline);
 	} catch (error) {
 		// Another owner may have ended the pairing, or removed this device or its person.
 		const codes = ["POLICY_DENY", "SIGNATURE_INVALID", "NOT_FOUND"];
@@ -275,10 +302,11 @@ async function introduceTo(session, { team, accepted }, record) {
 /**
  * @param {Session} session
  * @param {string} text
- * @param {string} [path]
+ * @param {string} path
+ * @param {number} [deadline]
  */
-async function publish(session, text, path = introductionsPath(session)) {
+async function publish(session, text, path, deadline) {
 	const body = spellSigned(text, await sign(session.keys, text), null);
 	const call = { path, body, expect: [200, 201] };
-	await session.client.call({ method: "POST", ...call });
+	await session.client.call(within(deadline, { method: "POST", ...call }));
 }

@@ -92,6 +92,12 @@
  * @typedef {object} UnpairedRecord
  * @property {string} enforcerId
  * @property {string} at
+ * @property {UntoldEnd} [untold] as long as the gateway could not be told
+ *
+ * @typedef {object} UntoldEnd
+ * @property {string[]} tokens of the pairings that are to end
+ * @property {boolean} isOfTeam whether they are a team's, beside which there can be one of this person alone
+ * @property {boolean} isUnread whether the gateway's list could not be read, which may have another one
  */
 
 /**

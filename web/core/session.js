@@ -131,11 +131,12 @@ export class Session {
 	/**
 	 * Earlier introductions by other devices do not bring the enforcer back.
 	 * @param {EnforcerRecord} record
+	 * @param {import('./records.js').UntoldEnd} untold what the gateway does not know yet
 	 */
-	async unpin({ enforcerId, pairedAt }) {
+	async unpin({ enforcerId, pairedAt }, untold) {
 		// The other device's clock may be ahead.
 		const at = spellTime(Math.max(Date.now(), readTime(pairedAt) ?? 0));
-		await this.store.keepUnpaired({ enforcerId, at });
+		await this.store.keepUnpaired({ enforcerId, at, untold });
 		await this.drop(enforcerId);
 	}
 

@@ -278,6 +278,22 @@ export class Store {
 		await this.on("unpaired", "readwrite", (store) => store.put(record));
 	}
 
+	/**
+	 * Keeps what the gateway does not know yet, unless the enforcer was paired again meanwhile.
+	 * @param {string} enforcerId
+	 * @param {import('./records.js').UntoldEnd} [untold]
+	 */
+	async keepUntold(enforcerId, untold) {
+		await this.on("unpaired", "readwrite", async (store) => {
+			const before = await resultOf(store.get(enforcerId));
+			if (before === undefined) return;
+			const { enforcerId: id, at } = before;
+			await resultOf(
+				store.put({ enforcerId: id, at, ...(untold && { untold }) }),
+			);
+		});
+	}
+
 	/** @param {string} enforcerId */
 	async removeUnpaired(enforcerId) {
 		await this.on("unpaired", "readwrite", (store) => store.delete(enforcerId));

@@ -75,10 +75,11 @@ async function readOn({ client, subject }, teamId, known, deadline) {
 }
 
 /**
+ * The call, with no more time than is left.
  * @param {number | undefined} deadline
  * @param {import('./gateway.js').Call} call
  */
-function within(deadline, call) {
+export function within(deadline, call) {
 	return deadline === undefined
 		? call
 		: { ...call, patienceMs: patienceUntil(deadline) };
@@ -101,13 +102,14 @@ async function keep({ store }, chain) {
  * Reads on in a team that is pinned. A fork is kept, and ends it here.
  * @param {Session} session
  * @param {TeamRecord} record
+ * @param {number} [deadline] of all calls together
  */
-export async function refresh(session, record) {
+export async function refresh(session, record, deadline) {
 	const chain = await chainOf(record);
 	if (record.fork !== null)
 		throw Problem.of("teamFork", { team: chain.newest.name });
 	try {
-		await readOn(session, record.teamId, chain);
+		await readOn(session, record.teamId, chain, deadline);
 	} catch (error) {
 		if (error instanceof Problem && error.code === "teamFork")
 			await session.store.keepTeam({ ...record, fork: String(error.cause) });
@@ -157,12 +159,13 @@ async function readUpTo(session, record, head) {
 /**
  * The teams that are pinned, by their newest states. One that cannot be read now is not among them.
  * @param {Session} session
+ * @param {number} [deadline] of all calls together
  */
-export async function renewTeams(session) {
+export async function renewTeams(session, deadline) {
 	const records = await session.store.teams();
 	const read = records.map(async (record) => {
 		try {
-			return [await refresh(session, record)];
+			return [await refresh(session, record, deadline)];
 		} catch (error) {
 			asProblem(error);
 			return [];

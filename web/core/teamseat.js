@@ -176,15 +176,25 @@ async function awaitConsent({ client }, link, invited, signal) {
  * @returns {Promise<Problem[]>} why a team does not count them
  */
 export async function addToSeats(session, devices) {
-	const records = await session.store.teams();
-	const teams = records.filter(({ fork }) => fork === null);
-	return inEach(teams, "deviceNotAdded", async ({ teamId }) => {
-		await publishSeat(session, teamId, (own, seat) => {
-			const fresh = devices.filter(({ deviceId }) => !hasDevice(own, deviceId));
-			const now = [...seat.devices, ...fresh.map(({ text }) => text)];
-			return fresh.length === 0 ? null : { ...seat, devices: now };
-		});
-	});
+	/** @type {Problem[]} */
+	const notices = [];
+	for (const record of await session.store.teams()) {
+		if (record.fork !== null) continue;
+		try {
+			await publishSeat(session, record.teamId, (own, seat) => {
+				const fresh = devices.filter(
+					({ deviceId }) => !hasDevice(own, deviceId),
+				);
+				const now = [...seat.devices, ...fresh.map(({ text }) => text)];
+				return fresh.length === 0 ? null : { ...seat, devices: now };
+			});
+		} catch (error) {
+			// The gateway shows a team to its people only.
+			if (!isRefusedWith(error, "NOT_FOUND"))
+				notices.push(await failed("deviceNotAdded", record, error));
+		}
+	}
+	return notices;
 }
 
 /**
@@ -197,7 +207,7 @@ export async function addToSeats(session, devices) {
 
 /**
  * Has the own seat in each team count for the devices in force and no other: a thief may have added
- * some. A stand-in whom a revoked or unknown device could have named does not stand in any more.
+ * some. The stand-in ends too: a thief can name one and then take the stolen device off the seat.
  * @param {Session} session
  * @param {Set<string>} revoked
  * @returns {Promise<Problem[]>} what a person should know of it
@@ -209,33 +219,21 @@ export async function clearSeats(session, revoked) {
 		gone: new Set([...trust.revoked, ...revoked]),
 		inForce: trust.inForce.filter(({ deviceId }) => !revoked.has(deviceId)),
 	};
-	const records = await session.store.teams();
-	return inEach(records, "deviceNotRemoved", ({ teamId }, notices) =>
-		clearSeat(session, teamId, left, notices),
-	);
+	/** @type {Problem[]} */
+	const notices = [];
+	for (const record of await session.store.teams())
+		notices.push(...(await clearSeat(session, record, left)));
+	return notices;
 }
 
 /**
- * Changes the own seat in each of these teams. All are tried.
- * @param {TeamRecord[]} records
- * @param {'deviceNotAdded' | 'deviceNotRemoved'} code of a failure
- * @param {(record: TeamRecord, notices: Problem[]) => Promise<void>} change
- * @returns {Promise<Problem[]>} its notices, and the failures
+ * @param {SeatFailure} code
+ * @param {TeamRecord} record
+ * @param {unknown} error
  */
-async function inEach(records, code, change) {
-	/** @type {Problem[]} */
-	const notices = [];
-	for (const record of records) {
-		try {
-			await change(record, notices);
-		} catch (error) {
-			// To those who are not in it any more, the gateway shows no team.
-			if (isRefusedWith(error, "NOT_FOUND")) continue;
-			const problem = asProblem(error);
-			notices.push(Problem.of(code, { team: await nameOf(record), problem }));
-		}
-	}
-	return notices;
+async function failed(code, record, error) {
+	const problem = asProblem(error);
+	return Problem.of(code, { team: await nameOf(record), problem });
 }
 
 /** @param {TeamRecord} record */
@@ -250,43 +248,96 @@ async function nameOf(record) {
 
 /**
  * @param {Session} session
- * @param {string} teamId
+ * @param {TeamRecord} record
  * @param {DevicesLeft} left
- * @param {Problem[]} notices
+ * @returns {Promise<Problem[]>}
  */
-async function clearSeat(session, teamId, left, notices) {
-	/** @type {Problem[]} */
-	let changes = [];
-	let team = /** @type {TeamState | null} */ (null);
+async function clearSeat(session, record, left) {
+	let cleared = /** @type {ClearedSeat | null} */ (null);
 	try {
-		const chain = await publishSeat(session, teamId, (own, seat, newest) => {
-			team = newest;
-			const cleared = clearedSeat(own, seat, newest, left);
-			changes = cleared.notices;
-			return cleared.seat;
-		});
-		team = chain.newest;
-	} finally {
-		if (team !== null)
-			notices.push(...standsInProblems(session, team, left.revoked));
+		const { newest } = await publishSeat(
+			session,
+			record.teamId,
+			(own, seat, team) => {
+				cleared = clearedSeat(own, seat, team, left);
+				return cleared.seat;
+			},
+		);
+		const notices = cleared?.notices ?? [];
+		return [...standsInProblems(session, newest, left.revoked), ...notices];
+	} catch (error) {
+		if (isRefusedWith(error, "NOT_FOUND"))
+			return hiddenProblems(session, record, left.revoked);
+		// A team that could not be read may still count the device.
+		const code = cleared?.failure ?? "deviceNotRemoved";
+		const isOther = error instanceof Problem && error.code === "notOnSeat";
+		// Another device of this person has to add this one, as before the revocation.
+		if (code === "deviceNotAdded" && isOther) return [];
+		return [await failed(code, record, error)];
 	}
-	notices.push(...changes);
 }
 
 /**
- * The own seat with the devices that are left, as it is spelled; null: it has them already.
+ * The gateway shows no team to those who are not in it any more, and could hide it from others.
+ * @param {Session} session
+ * @param {TeamRecord} record
+ * @param {Set<string>} revoked
+ * @returns {Promise<Problem[]>}
+ */
+async function hiddenProblems(session, record, revoked) {
+	try {
+		const { teamId } = record;
+		// It may have been read further since.
+		const known = (await session.store.team(teamId)) ?? record;
+		const team = (await chainOf(known)).newest;
+		const { approverId } = session.identity;
+		const isSeated =
+			team.seats.some((seat) => seat.approverId === approverId) ||
+			standsInProblems(session, team, revoked).length > 0;
+		return isSeated ? [Problem.of("teamHidden", { team: team.name })] : [];
+	} catch (error) {
+		return [await failed("deviceNotRemoved", record, error)];
+	}
+}
+
+/**
+ * @typedef {'deviceNotAdded' | 'deviceNotRemoved' | 'seatNotCleared'} SeatFailure
+ *
+ * @typedef {object} ClearedSeat
+ * @property {import('./types.js').JsonObject | null} seat as it is spelled; null: there is nothing to change
+ * @property {Problem[]} notices what a person should know once it is published
+ * @property {SeatFailure} failure what stays if it cannot be published
+ */
+
+/**
+ * The own seat with the devices that are left, and without a stand-in.
  * @param {TeamSeat} own
  * @param {any} spelled
  * @param {TeamState} team
  * @param {DevicesLeft} left
+ * @returns {ClearedSeat}
  */
 function clearedSeat(own, spelled, { name: team }, { revoked, gone, inForce }) {
-	const isRevokedOn = own.devices.some(({ deviceId }) => revoked.has(deviceId));
-	if (inForce.length === 0)
+	const { standIn: _, ...seat } = spelled;
+	const { standIn } = own;
+	const ended =
+		standIn === null
+			? []
+			: [Problem.of("standInEnded", { team, approverId: standIn.approverId })];
+	const isOn = (/** @type {Set<string>} */ ids) =>
+		own.devices.some(({ deviceId }) => ids.has(deviceId));
+	// A seat needs a device.
+	if (inForce.length === 0) {
+		const isLast = isOn(revoked);
 		return {
-			seat: null,
-			notices: isRevokedOn ? [Problem.of("lastDevice", { team })] : [],
+			seat: standIn === null ? null : seat,
+			notices: [
+				...(isLast ? [Problem.of("lastDevice", { team })] : []),
+				...ended,
+			],
+			failure: isLast ? "deviceNotRemoved" : "seatNotCleared",
 		};
+	}
 	const isLeft = (/** @type {DeviceBundle} */ { deviceId }) =>
 		hasDevice({ devices: inForce }, deviceId);
 	const kept = own.devices.filter(isLeft);
@@ -294,22 +345,17 @@ function clearedSeat(own, spelled, { name: team }, { revoked, gone, inForce }) {
 	const lost = own.devices.filter(
 		(device) => !isLeft(device) && !gone.has(device.deviceId),
 	);
-	const ended = isRevokedOn || lost.length > 0 ? own.standIn : null;
-	const notices = lost.map(({ name: device, deviceId }) =>
+	const dropped = lost.map(({ name: device, deviceId }) =>
 		Problem.of("deviceDropped", { team, device, deviceId }),
 	);
-	if (ended !== null) {
-		const { approverId } = ended;
-		notices.push(Problem.of("standInEnded", { team, approverId }));
-	}
-	if (kept.length === own.devices.length && fresh.length === 0)
-		return { seat: null, notices };
-	const { standIn, ...seat } = spelled;
-	const stays = ended === null && standIn !== undefined;
+	const notices = [...dropped, ...ended];
+	const isSame = kept.length === own.devices.length && fresh.length === 0;
 	const devices = [...kept, ...fresh].map(({ text }) => text);
+	const otherFailure = notices.length > 0 ? "seatNotCleared" : "deviceNotAdded";
 	return {
-		seat: { ...seat, devices, ...(stays ? { standIn } : {}) },
+		seat: isSame && standIn === null ? null : { ...seat, devices },
 		notices,
+		failure: isOn(gone) ? "deviceNotRemoved" : otherFailure,
 	};
 }
 

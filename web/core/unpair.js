@@ -1,7 +1,8 @@
 // Ends the pairing with an enforcer.
 
 import { textOrNull } from "./agents.js";
-import { Problem } from "./problem.js";
+import { isRefusedWith } from "./gateway.js";
+import { asProblem, Problem } from "./problem.js";
 import { peopleOf } from "./team.js";
 import { chainOf } from "./teams.js";
 
@@ -31,23 +32,85 @@ export async function pairedTeam({ enforcers, identity, store }, enforcerId) {
 
 /**
  * Ends a pairing, here and at the gateway, there for all devices, and for a team as `pairedTeam`
- * says. Here it ends even if the gateway cannot be told.
+ * says. Here it ends even if the gateway cannot be told. Then that is the problem, and a repeated
+ * call or `tellUnpaired` tells it.
  * @param {Session} session
  * @param {string} enforcerId
  */
 export async function unpair(session, enforcerId) {
-	const record = session.enforcers.get(enforcerId);
-	if (record === undefined) return;
+	const { enforcers, store } = session;
+	const record = enforcers.get(enforcerId);
+	if (record === undefined) {
+		const ended = await store.unpaired();
+		const { untold } = ended.find((it) => it.enforcerId === enforcerId) ?? {};
+		if (untold) await tellEnd(session, enforcerId, untold, untold.isUnread);
+		return;
+	}
 	const team = await pairedTeam(session, enforcerId);
-	await session.unpin(record);
-	const direct = await tokenOf(session, enforcerId);
 	const { teamId, routingToken } = record;
-	const tokens =
-		teamId === undefined
-			? [direct ?? routingToken]
-			: [direct, team?.endsForAll ? routingToken : null];
-	for (const token of tokens)
-		if (token !== null) await revokePairing(session, token);
+	const isOwn = teamId === undefined || team?.endsForAll;
+	const tokens = isOwn && routingToken !== null ? [routingToken] : [];
+	const untold = { tokens, isOfTeam: teamId !== undefined, isUnread: true };
+	await session.unpin(record, untold);
+	await tellEnd(session, enforcerId, untold, true);
+}
+
+/**
+ * Tells the gateway of pairings that were ended here while it was away. Only tokens that are known from
+ * before: the list may have that of a newer pairing.
+ * @param {Session} session
+ */
+export async function tellUnpaired(session) {
+	/** @type {Problem | null} */
+	let failure = null;
+	for (const { enforcerId, untold } of await session.store.unpaired()) {
+		if (untold === undefined || untold.tokens.length === 0) continue;
+		try {
+			await tellEnd(session, enforcerId, untold, false);
+		} catch (error) {
+			failure ??= asProblem(error);
+		}
+	}
+	if (failure !== null) throw failure;
+}
+
+/**
+ * Tries all tokens, keeps those that the gateway could not be told, and throws the first problem only
+ * then.
+ * @param {Session} session
+ * @param {string} enforcerId
+ * @param {import('./records.js').UntoldEnd} untold
+ * @param {boolean} readsList whether the list is asked for another token too
+ */
+async function tellEnd(session, enforcerId, untold, readsList) {
+	/** @type {Problem | null} */
+	let failure = null;
+	let { tokens, isUnread } = untold;
+	const { isOfTeam } = untold;
+	if (readsList)
+		try {
+			const direct = await tokenOf(session, enforcerId);
+			// Another device may have paired last.
+			if (direct !== null) tokens = [direct, ...(isOfTeam ? tokens : [])];
+			isUnread = false;
+		} catch (error) {
+			failure = asProblem(error);
+		}
+	/** @type {string[]} */
+	const left = [];
+	for (const token of new Set(tokens)) {
+		try {
+			await revokePairing(session, token);
+		} catch (error) {
+			failure ??= asProblem(error);
+			// Otherwise it has ended already.
+			if (!isRefusedWith(error, "NOT_FOUND")) left.push(token);
+		}
+	}
+	const isTold = left.length === 0 && !isUnread;
+	const now = isTold ? undefined : { tokens: left, isOfTeam, isUnread };
+	await session.store.keepUntold(enforcerId, now);
+	if (failure !== null) throw failure;
 }
 
 /**

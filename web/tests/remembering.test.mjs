@@ -270,3 +270,33 @@ test("an enforcer that nobody vouches for is dropped, and can be introduced agai
 	assert.deepEqual(await store.unpaired(), []);
 	assert.equal(told.length, 3);
 });
+
+test("what the gateway could not be told of an ended pairing is kept until it is paired again", async () => {
+	const store = await Store.open();
+	const session = {
+		store,
+		enforcers: new Map(),
+		refused: new Map(),
+		tabs: { postMessage() {} },
+	};
+	const [pin, drop, unpin] = ["pin", "drop", "unpin"].map((name) =>
+		Session.prototype[name].bind(session),
+	);
+	session.drop = drop;
+	const record = teams.recordOf("told");
+	const untold = { tokens: ["kept"], isOfTeam: false, isUnread: true };
+	const ended = async () =>
+		(await store.unpaired()).filter(({ enforcerId }) => enforcerId === "told");
+	await pin(record);
+	await unpin(record, untold);
+	const [{ at, ...kept }] = await ended();
+	assert.deepEqual(kept, { enforcerId: "told", untold });
+	const left = { ...untold, isUnread: false };
+	await store.keepUntold("told", left);
+	assert.deepEqual(await ended(), [{ enforcerId: "told", at, untold: left }]);
+	await store.keepUntold("told");
+	assert.deepEqual(await ended(), [{ enforcerId: "told", at }]);
+	await pin(record);
+	await store.keepUntold("told", untold);
+	assert.deepEqual(await ended(), []);
+});

@@ -96,26 +96,116 @@ test("a stand-in whom the revoked device alone could have named is ended", async
 	assert.deepEqual(published(made).devices, texts(made.device));
 });
 
-test("a stand-in stays if neither a revoked nor an unknown device was on the seat", async () => {
-	const standIn = standInOf("dave", [carol]);
-	const made = await seatScene([laptop], ["device"], { standIn });
-	assert.deepEqual(await clearSeats(made.session, idsOf(stolen)), []);
+test("a revocation ends the stand-in, also one that a thief named before leaving the seat", async () => {
+	const standIn = standInOf("mallory", [carol]);
+	const made = await seatScene([laptop], ["device", stolen], { standIn });
+	const [olga, alice] = made.first.statement.seats;
+	const seats = [olga, { ...alice, devices: texts(made.device, laptop) }];
+	made.serves.states.push(await next(made.first, { seats }, stolen));
+	const notices = await clearSeats(made.session, idsOf(stolen));
+	assert.deepEqual(
+		notices.map(({ code, values }) => [code, values]),
+		[["standInEnded", { team: "payments", approverId: "mallory" }]],
+	);
 	assert.deepEqual(published(made).devices, texts(made.device, laptop));
-	assert.equal(published(made).standIn.approverId, "dave");
+	assert.equal(published(made).standIn, undefined);
 	made.serves.states.push(made.posted[0].body);
 	assert.deepEqual(await clearSeats(made.session, idsOf(stolen)), []);
 	assert.equal(made.posted.length, 1);
 });
 
-test("a device that is known to be revoked leaves the seat without a word", async () => {
+test("a device that is known to be revoked leaves the seat, and the stand-in ends", async () => {
 	const standIn = standInOf("dave", [carol]);
 	const made = await seatScene([laptop], ["device", bob], { standIn });
 	const trust = await made.session.trust();
 	trust.revoke(bob.bundle.deviceId);
 	await made.session.remember(trust);
-	assert.deepEqual(await clearSeats(made.session, idsOf(stolen)), []);
+	const notices = await clearSeats(made.session, idsOf(stolen));
+	assert.deepEqual(codesOf(notices), ["standInEnded"]);
 	assert.deepEqual(published(made).devices, texts(made.device, laptop));
-	assert.equal(published(made).standIn.approverId, "dave");
+	assert.equal(published(made).standIn, undefined);
+});
+
+test("the last device of a person ends the stand-in before it is revoked", async () => {
+	const standIn = standInOf("dave", [carol]);
+	const made = await seatScene([], ["device"], { standIn });
+	const notices = await clearSeats(made.session, idsOf(made.device));
+	assert.deepEqual(codesOf(notices), ["lastDevice", "standInEnded"]);
+	assert.deepEqual(published(made).devices, texts(made.device));
+	assert.equal(published(made).standIn, undefined);
+});
+
+for (const [name, others, onSeat, further, codes] of [
+	["a trusted device only", [laptop], [laptop], {}, []],
+	["a stand-in", [laptop], [laptop], "standIn", ["seatNotCleared"]],
+	["an unknown device", [], [thief], {}, ["seatNotCleared"]],
+	["the revoked device", [], [stolen], {}, ["deviceNotRemoved"]],
+])
+	test(`a device that is not on the seat reports a seat with ${name}: ${codes}`, async () => {
+		const standIn = standInOf("mallory", [carol]);
+		const more = further === "standIn" ? { standIn } : further;
+		const made = await seatScene(others, onSeat, more);
+		const notices = await clearSeats(made.session, idsOf(stolen));
+		assert.deepEqual(codesOf(notices), codes);
+		for (const { values } of notices)
+			assert.equal(values.problem.code, "notOnSeat");
+		assert.deepEqual(made.posted, []);
+	});
+
+test("a team that refuses a change is not said to count a device that it does not", async () => {
+	const standIn = standInOf("mallory", [carol]);
+	for (const [further, code] of [
+		[{}, "deviceNotAdded"],
+		[{ standIn }, "seatNotCleared"],
+	]) {
+		const made = await seatScene([laptop], ["device"], further);
+		made.session.client.call = async () => {
+			throw Problem.of("slow", {});
+		};
+		const [notice, ...more] = await clearSeats(made.session, idsOf(stolen));
+		assert.deepEqual([notice.code, ...more], [code]);
+		assert.equal(notice.values.problem.code, "slow");
+	}
+});
+
+test("a team that the gateway shows no more is reported if it has a seat of this person", async () => {
+	const notSeated = { seats: ([olga]) => [olga] };
+	const standsIn = (until) => ({
+		seats: ([olga, { devices }]) => [
+			{
+				...olga,
+				standIn: {
+					approverId: "alice",
+					devices: [...devices, stolen.bundle.text],
+					...away(-2 * HOUR, until),
+				},
+			},
+		],
+	});
+	for (const [scene, codes] of [
+		[{}, ["teamHidden"]],
+		[standsIn(HOUR), ["teamHidden"]],
+		[standsIn(-HOUR), []],
+		[notSeated, []],
+	]) {
+		const made = await teamScene(scene);
+		await made.pin();
+		made.leave();
+		const notices = await clearSeats(made.session, idsOf(stolen));
+		assert.deepEqual(codesOf(notices), codes);
+		for (const { values } of notices) assert.equal(values.team, "payments");
+		assert.deepEqual(await addToSeats(made.session, [carol.bundle]), []);
+	}
+});
+
+test("a team that is hidden once its states were read is reported", async () => {
+	const made = await seatScene([laptop], ["device", stolen]);
+	made.session.client.call = async () => {
+		const [status, code] = [404, "NOT_FOUND"];
+		throw Problem.of("refused", { status, code, message: "" });
+	};
+	const notices = await clearSeats(made.session, idsOf(stolen));
+	assert.deepEqual(codesOf(notices), ["teamHidden"]);
 });
 
 test("the last device of a person stays on the seat, which is reported", async () => {
@@ -131,7 +221,7 @@ test("the last device of a person stays on the seat, which is reported", async (
 	}
 });
 
-test("a team that cannot be told does not keep others from it, and one that was left says nothing", async () => {
+test("a team that cannot be told does not keep others from it", async () => {
 	const made = await seatScene([laptop], ["device"]);
 	const { newest, digests } = made.chain;
 	const [away, gone] = ["AQAAAAAAAAAAAAAAAAAAAA", "AAAAAAAAAAAAAAAAAAAAAA"];
@@ -157,9 +247,7 @@ test("a team that cannot be told does not keep others from it, and one that was 
 	assert.deepEqual(others, []);
 	assert.equal(made.posted.length, 1);
 	const cleared = await clearSeats(made.session, idsOf(stolen));
-	assert.deepEqual(codesOf(cleared), ["deviceNotRemoved"]);
-	made.store.records.delete(away);
-	assert.deepEqual(await clearSeats(made.session, idsOf(stolen)), []);
+	assert.deepEqual(codesOf(cleared), ["teamHidden", "deviceNotRemoved"]);
 });
 
 test("a team that has forked may still count the device elsewhere", async () => {

@@ -13,6 +13,7 @@ import {
 } from "../core/introductions.js";
 import { Problem } from "../core/problem.js";
 import {
+	approverOf,
 	bob,
 	carol,
 	chainOf,
@@ -44,6 +45,21 @@ async function joined(records = [], scene = {}) {
 }
 
 const isOwner = { seats: ([olga, alice]) => [olga, { ...alice, owner: true }] };
+
+/** Alice is an owner with another device. */
+const ownerWith =
+	(other) =>
+	([olga, alice]) => [
+		olga,
+		{ ...alice, owner: true, devices: [...alice.devices, other.bundle.text] },
+	];
+
+/** Whether this device’s own word for the enforcer counts in the team. */
+const introducesStill = ({ device }, [{ accepted }]) =>
+	accepted.some(
+		({ enforcerId, by }) =>
+			enforcerId === "ci" && by === device.bundle.deviceId,
+	);
 
 const byOlga = ({ serves }, enforcerId, further) =>
 	introductionOf(owner, "olga", serves.teamId, enforcerId, further);
@@ -247,7 +263,7 @@ test("owners’ devices introduce to the members what they have paired, once", a
 	assert.equal(made.posted.length, 1);
 });
 
-test("any owner’s device vouches for what another owner has introduced, once", async () => {
+test("an owner’s device does not vouch by itself for what another owner alone has introduced", async () => {
 	const made = await joined([recordOf("own")], isOwner);
 	const { session, serves } = made;
 	serves.introductions = [
@@ -256,18 +272,139 @@ test("any owner’s device vouches for what another owner has introduced, once",
 		await byOlga(made, "own", { key: OTHER_KEY }),
 		await introductionOf(bob, "bob", serves.teamId, "forged"),
 	];
-	await shareEnforcers(session, async () => {});
-	assert.deepEqual(introducedTo(made, TEAMS), ["ci"]);
-	const [{ body }] = made.posted.filter(({ path }) => path.startsWith(TEAMS));
-	assert.equal(body.statement.by, made.device.bundle.deviceId);
-	assert.equal(body.statement.teamId, serves.teamId);
-	serves.introductions.push(body);
-	await shareEnforcers(session, async () => {});
-	assert.deepEqual(introducedTo(made, TEAMS), ["ci"]);
-	// Then the enforcer outlives the owner who paired it.
+	for (let times = 0; times < 2; times += 1)
+		await shareEnforcers(session, async () => {});
+	assert.ok(session.enforcers.has("ci"));
+	assert.deepEqual(introducedTo(made, TEAMS), []);
+	// Nor for one that was kept before records named the team.
+	const { teamId: _, ...before } = session.enforcers.get("ci");
+	session.enforcers.set("ci", before);
+	await introduceTo(made);
+	assert.deepEqual(introducedTo(made, TEAMS), []);
+	await learnEnforcers(session);
+	// Then it ends with that owner.
 	await demoteOlga(made);
 	await learnEnforcers(session);
-	assert.ok(session.enforcers.has("ci"));
+	assert.deepEqual([...session.enforcers.keys()], ["own"]);
+});
+
+test("an owner’s device vouches for what an own device has introduced, once", async () => {
+	const made = await joined([], { seats: ownerWith(carol) });
+	made.trusts(carol);
+	const { session, serves } = made;
+	const { teamId } = serves;
+	const byCarol = (id, team) => introductionOf(carol, "alice", team, id);
+	serves.own = [await byCarol("ci")];
+	serves.introductions = [
+		await byOlga(made, "ci"),
+		await byOlga(made, "agreed"),
+		await byCarol("agreed", teamId),
+	];
+	await shareEnforcers(session, async () => {});
+	assert.deepEqual(introducedTo(made, TEAMS).sort(), ["agreed", "ci"]);
+	const bodies = made.posted
+		.filter(({ path }) => path.startsWith(TEAMS))
+		.map(({ body }) => body);
+	const [{ statement }] = bodies;
+	assert.equal(statement.by, made.device.bundle.deviceId);
+	assert.equal(statement.teamId, teamId);
+	serves.introductions.push(...bodies);
+	await shareEnforcers(session, async () => {});
+	assert.equal(introducedTo(made, TEAMS).length, 2);
+});
+
+test("a device on the own seat that this one does not trust is no own device", async () => {
+	const made = await joined([], { seats: ownerWith(carol) });
+	const { session, serves } = made;
+	const { teamId } = serves;
+	serves.introductions = [await introductionOf(carol, "alice", teamId, "ci")];
+	await shareEnforcers(session, async () => {});
+	assert.equal(session.enforcers.get("ci").owner, "alice");
+	assert.deepEqual(introducedTo(made, TEAMS), []);
+});
+
+test("before another own device is revoked, its enforcers are vouched for, and none is learned", async () => {
+	const made = await joined([], { seats: ownerWith(carol) });
+	made.trusts(carol);
+	const { session, serves } = made;
+	const { teamId } = serves;
+	const { deviceId } = carol.bundle;
+	const byCarol = (id) => introductionOf(carol, "alice", teamId, id);
+	serves.introductions = [await byCarol("ci")];
+	await learnEnforcers(session);
+	serves.introductions.push(
+		await byCarol("planted"),
+		await byOlga(made, "olgas"),
+		// Of another key than the one that is known here.
+		await introductionOf(carol, "alice", teamId, "paired"),
+	);
+	const introducedBy = owner.bundle.deviceId;
+	for (const record of [
+		recordOf("olgas", { introducedBy, owner: "olga", teamId }),
+		recordOf("paired", { key: OTHER_KEY }),
+	])
+		session.enforcers.set(record.enforcerId, record);
+	const { approver, sent } = await approverOf(made);
+	assert.deepEqual(await approver.revokeDevice(deviceId), []);
+	assert.deepEqual(sent, [
+		"POST introductions",
+		`DELETE ${deviceId}`,
+		"POST states",
+	]);
+	assert.deepEqual(introducedTo(made, TEAMS).slice(0, 1), ["ci"]);
+	assert.ok(!session.enforcers.has("planted"));
+	// Members keep it, and this device too.
+	serves.introductions.push(made.posted[0].body);
+	serves.states.push(made.posted[1].body);
+	await learnEnforcers(session);
+	assert.ok(introducesStill(made, await readTeamIntroductions(session)));
+});
+
+test("a device is revoked although its enforcers cannot be vouched for, which is reported", async () => {
+	const made = await joined([], { seats: ownerWith(carol) });
+	made.trusts(carol);
+	const { session, serves } = made;
+	const { deviceId } = carol.bundle;
+	serves.introductions = [
+		await introductionOf(carol, "alice", serves.teamId, "ci"),
+	];
+	await learnEnforcers(session);
+	const { call } = session.client;
+	session.client.call = async (it) => {
+		if (it.path.endsWith("/introductions")) throw Problem.of("slow", {});
+		return call(it);
+	};
+	const { approver, sent } = await approverOf(made);
+	const [notice, ...others] = await approver.revokeDevice(deviceId);
+	assert.equal(notice.code, "notVouched");
+	assert.equal(notice.values.problem.code, "slow");
+	assert.deepEqual(others, []);
+	assert.ok(sent.includes(`DELETE ${deviceId}`));
+});
+
+test("a gateway that is slow holds a revocation up for the time of one call", async (context) => {
+	const made = await joined([], { seats: ownerWith(carol) });
+	made.trusts(carol);
+	const { session, serves } = made;
+	const { teamId } = serves;
+	const { deviceId } = carol.bundle;
+	for (let at = 0; at < 40; at += 1)
+		serves.introductions.push(
+			await introductionOf(carol, "alice", teamId, `ci${at}`),
+		);
+	await learnEnforcers(session);
+	let now = Date.now();
+	context.mock.method(Date, "now", () => now);
+	const { call } = session.client;
+	session.client.call = async (it) => {
+		if (it.path.endsWith("/introductions")) now += 1_000;
+		return call(it);
+	};
+	const { approver } = await approverOf(made);
+	const before = now;
+	const [notice] = await approver.revokeDevice(deviceId);
+	assert.equal(notice.code, "notVouched");
+	assert.ok(now - before <= 15_000, String(now - before));
 });
 
 test("a member who is no owner vouches for nothing", async () => {

@@ -3,9 +3,18 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { LiveValue } from "../core/live.js";
-import { pairedTeam, unpair } from "../core/unpair.js";
+import { Problem } from "../core/problem.js";
+import { pairedTeam, tellUnpaired, unpair } from "../core/unpair.js";
 import { buttonsOf, dialogOf, fakeDocument, shown } from "./elements.mjs";
-import { away, HOUR, owner, teamScene } from "./teams.mjs";
+import {
+	AT,
+	approverOf,
+	away,
+	HOUR,
+	owner,
+	refused,
+	teamScene,
+} from "./teams.mjs";
 
 fakeDocument();
 const { view: agentView } = await import("../views/agent.js");
@@ -36,8 +45,18 @@ async function pairingScene({ seats, direct = null, record = {} }) {
 		...record,
 	};
 	session.enforcers = new Map([["ci", paired]]);
-	session.unpin = async ({ enforcerId }) =>
-		void session.enforcers.delete(enforcerId);
+	const unpaired = new Map();
+	Object.assign(session.store, {
+		unpaired: async () => [...unpaired.values()],
+		keepUntold: async (enforcerId, untold) => {
+			const before = unpaired.get(enforcerId);
+			if (before) unpaired.set(enforcerId, { ...before, untold });
+		},
+	});
+	session.unpin = async ({ enforcerId }, untold) => {
+		unpaired.set(enforcerId, { enforcerId, at: AT, untold });
+		session.enforcers.delete(enforcerId);
+	};
 	const line = { enforcerId: "ci", approverId: "alice", teamId: serves.teamId };
 	session.client.members = async () => ({
 		members: {
@@ -47,8 +66,14 @@ async function pairingScene({ seats, direct = null, record = {} }) {
 			],
 		},
 	});
-	return made;
+	return { ...made, unpaired };
 }
+
+/** The tokens that are kept until the gateway is told. */
+const untold = ({ unpaired }) =>
+	[...unpaired.values()].flatMap(({ untold }) =>
+		untold?.tokens.length ? [untold.tokens] : [],
+	);
 
 const introduced = { routingToken: null, introducedBy: owner.bundle.deviceId };
 const alone = { teamId: undefined };
@@ -101,6 +126,104 @@ test("a device that does not know the team any more ends nothing of it", async (
 	assert.equal(await pairedTeam(made.session, "ci"), null);
 	await unpair(made.session, "ci");
 	assert.deepEqual(made.posted, []);
+});
+
+/** These tokens cannot be told to the gateway, nor can the list be read if `list` is among them. */
+function failing({ session }, fails, error = () => Problem.of("slow", {})) {
+	const { call, members } = session.client;
+	session.client.call = async (it) => {
+		if (fails.has(JSON.parse(it.body).routingToken)) throw error();
+		return call(it);
+	};
+	session.client.members = async (it) => {
+		if (fails.has("list")) throw Problem.of("offline", {});
+		return members(it);
+	};
+}
+
+const told = ({ posted }) => posted.map(({ body }) => body.routingToken);
+
+for (const [fails, tokens, code] of [
+	[["own"], ["kept"], "slow"],
+	[["list"], ["kept"], "offline"],
+	[["kept"], ["own"], "slow"],
+	[["list", "kept"], [], "offline"],
+])
+	test(`unpairing tells the other tokens although ${fails.join(" and ")} fails`, async () => {
+		const made = await pairingScene({ seats: isOwner, direct: "own" });
+		const failures = new Set(fails);
+		failing(made, failures);
+		await assert.rejects(unpair(made.session, "ci"), refused(code));
+		assert.equal(made.session.enforcers.size, 0);
+		assert.deepEqual(told(made), tokens);
+		// The same button tells the rest.
+		failures.clear();
+		await unpair(made.session, "ci");
+		assert.deepEqual(told(made).sort(), ["kept", "own"].sort());
+		assert.deepEqual(untold(made), []);
+		made.posted.length = 0;
+		await unpair(made.session, "ci");
+		assert.deepEqual(told(made), []);
+	});
+
+test("without the list, the token of the record is told", async () => {
+	const made = await pairingScene({ record: alone, direct: "own" });
+	failing(made, new Set(["list"]));
+	await assert.rejects(unpair(made.session, "ci"), refused("offline"));
+	assert.deepEqual(told(made), ["kept"]);
+});
+
+test("tokens that could not be told are told later, and no newer pairing is ended", async () => {
+	const made = await pairingScene({ seats: isOwner });
+	const failures = new Set(["list", "kept"]);
+	failing(made, failures);
+	await assert.rejects(unpair(made.session, "ci"), refused("offline"));
+	await assert.rejects(tellUnpaired(made.session), refused("slow"));
+	assert.deepEqual(untold(made), [["kept"]]);
+	failures.clear();
+	// Another device has paired meanwhile.
+	const line = { enforcerId: "ci", approverId: "alice", routingToken: "newer" };
+	made.session.client.members = async () => ({ members: { items: [line] } });
+	await tellUnpaired(made.session);
+	assert.deepEqual(told(made), ["kept"]);
+	assert.deepEqual(untold(made), []);
+	await tellUnpaired(made.session);
+	assert.equal(made.posted.length, 1);
+});
+
+test("an approver’s page tells them when it shares what it knows, also if that fails", async () => {
+	const made = await pairingScene({ seats: isOwner });
+	const failures = new Set(["kept"]);
+	failing(made, failures);
+	await assert.rejects(unpair(made.session, "ci"), refused("slow"));
+	failures.clear();
+	made.session.client.json = async () => {
+		throw Problem.of("slow", {});
+	};
+	const { approver } = await approverOf(made);
+	await approver.share();
+	assert.deepEqual(told(made), ["kept"]);
+});
+
+test("a token that the gateway does not know any more is not told again", async () => {
+	const made = await pairingScene({ record: alone });
+	const [status, code] = [404, "NOT_FOUND"];
+	failing(made, new Set(["kept"]), () =>
+		Problem.of("refused", { status, code, message: "" }),
+	);
+	await assert.rejects(unpair(made.session, "ci"), refused("refused"));
+	assert.deepEqual(untold(made), []);
+});
+
+test("a pairing that is made again forgets the tokens of the one before", async () => {
+	const made = await pairingScene({ seats: isOwner });
+	failing(made, new Set(["kept"]));
+	await assert.rejects(unpair(made.session, "ci"), refused("slow"));
+	const [record] = made.unpaired.values();
+	const tell = tellUnpaired(made.session);
+	made.unpaired.delete(record.enforcerId);
+	await assert.rejects(tell, refused("slow"));
+	assert.equal(made.unpaired.size, 0);
 });
 
 for (const [team, words] of [

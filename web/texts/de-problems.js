@@ -195,10 +195,16 @@ export const problemTexts = {
 		`Das Team ${shown(v.team)} kennt dieses Gerät nicht. Öffne „Teams“ auf einem anderen deiner Geräte, um es hinzuzufügen.`,
 	teamsUnread: (v) =>
 		`Teams, denen du auf einem anderen Gerät beigetreten bist, zählen das gesperrte Gerät vielleicht noch. Öffne dort „Teams“ und aktualisiere sie. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	notVouched: (v) =>
+		`Mitglieder deiner Teams kennen vielleicht Agenten nicht mehr, die das gesperrte Gerät vorgestellt hat. Kopple diese Agenten erneut mit dem Team. ${v.problem ? problemText(v.problem) : ""}`.trim(),
 	deviceNotAdded: (v) =>
 		`Das Team ${shown(v.team)} zählt dein neues Gerät noch nicht. Öffne „Teams“ und versuche es erneut. ${v.problem ? problemText(v.problem) : ""}`.trim(),
 	deviceNotRemoved: (v) =>
 		`Das Team ${shown(v.team)} zählt das gesperrte Gerät noch. Öffne „Teams“ auf einem deiner aktiven Geräte und versuche es erneut, oder bitte die, denen das Team gehört, dich zu entfernen und neu einzuladen. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	seatNotCleared: (v) =>
+		`Auf deinem Platz im Team ${shown(v.team)} kann vielleicht noch eine Vertretung oder ein fremdes Gerät entscheiden. Öffne „Teams“ auf einem Gerät, das im Team ist, und beende die Vertretung, oder bitte die, denen das Team gehört, dich zu entfernen und neu einzuladen. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	teamHidden: (v) =>
+		`Das Gateway zeigt dir das Team ${shown(v.team)} nicht mehr. Vielleicht zählt es das gesperrte Gerät noch. Wenn du es nicht verlassen hast, bitte die, denen das Team gehört, dich zu entfernen und neu einzuladen. Sonst öffne „Teams“ und vergiss es.`,
 	lastDevice: (v) =>
 		`Das Team ${shown(v.team)} zählt das gesperrte Gerät noch, weil es dort dein letztes ist. Bitte die, denen das Team gehört, dich zu entfernen.`,
 	deviceDropped: (v) =>

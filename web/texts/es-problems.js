@@ -198,10 +198,16 @@ export const problemTexts = {
 		`El equipo ${shown(v.team)} no conoce este dispositivo. Abre «Equipos» en otro de tus dispositivos para añadirlo.`,
 	teamsUnread: (v) =>
 		`Puede que los equipos a los que te has unido en otro dispositivo todavía cuenten el revocado. Abre «Equipos» allí y actualízalos. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	notVouched: (v) =>
+		`Puede que los miembros de tus equipos ya no conozcan agentes que presentó el dispositivo revocado. Vuelve a vincular esos agentes con el equipo. ${v.problem ? problemText(v.problem) : ""}`.trim(),
 	deviceNotAdded: (v) =>
 		`El equipo ${shown(v.team)} todavía no cuenta tu nuevo dispositivo. Abre «Equipos» e inténtalo de nuevo. ${v.problem ? problemText(v.problem) : ""}`.trim(),
 	deviceNotRemoved: (v) =>
 		`El equipo ${shown(v.team)} todavía cuenta el dispositivo revocado. Abre «Equipos» en uno de tus dispositivos activos e inténtalo de nuevo, o pide a un propietario que te quite y vuelva a invitarte. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	seatNotCleared: (v) =>
+		`Puede que un sustituto o un dispositivo que no es tuyo todavía decida en tu puesto del equipo ${shown(v.team)}. Abre «Equipos» en un dispositivo que esté en el equipo y termina la sustitución, o pide a un propietario que te quite y vuelva a invitarte. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	teamHidden: (v) =>
+		`El gateway ya no te muestra el equipo ${shown(v.team)}, así que puede que todavía cuente el dispositivo revocado. Si no lo has dejado, pide a un propietario que te quite y vuelva a invitarte. Si lo has dejado, abre «Equipos» y olvídalo.`,
 	lastDevice: (v) =>
 		`El equipo ${shown(v.team)} todavía cuenta el dispositivo revocado, porque es el último que tienes allí. Pide a un propietario que te quite.`,
 	deviceDropped: (v) =>

@@ -183,10 +183,16 @@ export const problemTexts = {
 		`The team ${shown(v.team)} doesn’t know this device. Open Teams on another of your devices to add it.`,
 	teamsUnread: (v) =>
 		`Teams that you’ve joined on another device may still count the revoked one. Open Teams there and update them. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	notVouched: (v) =>
+		`Members of your teams may no longer know agents that the revoked device has introduced. Pair those agents with the team again. ${v.problem ? problemText(v.problem) : ""}`.trim(),
 	deviceNotAdded: (v) =>
 		`The team ${shown(v.team)} doesn’t count your new device yet. Open Teams and try again. ${v.problem ? problemText(v.problem) : ""}`.trim(),
 	deviceNotRemoved: (v) =>
 		`The team ${shown(v.team)} still counts the revoked device. Open Teams on one of your active devices and try again, or ask an owner to remove you and invite you again. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	seatNotCleared: (v) =>
+		`A stand-in or a device that isn’t yours may still decide on your seat in the team ${shown(v.team)}. Open Teams on a device that is in the team and end standing in, or ask an owner to remove you and invite you again. ${v.problem ? problemText(v.problem) : ""}`.trim(),
+	teamHidden: (v) =>
+		`The gateway doesn’t show you the team ${shown(v.team)} any more, so it may still count the revoked device. If you haven’t left it, ask an owner to remove you and invite you again. If you have, open Teams and forget it.`,
 	lastDevice: (v) =>
 		`The team ${shown(v.team)} still counts the revoked device, because it’s your last one there. Ask an owner to remove you.`,
 	deviceDropped: (v) =>
