@@ -9,6 +9,7 @@ use tokio::time::timeout;
 
 use super::Bench;
 use super::client::{Connection, Socket, request};
+use super::http2::Http2Stream;
 use super::nodes::Nodes;
 use super::report::Target;
 
@@ -20,7 +21,7 @@ const AT_ONCE: usize = 64;
 /// or less.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Idle WebSockets and event streams, each kind on a node of its own.
+/// Idle WebSockets and event streams over HTTP/1 and HTTP/2, each kind on a node of its own.
 pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
     let nodes = bench.nodes(1).await?;
     // Once for nothing: the first connection of a node makes its pools.
@@ -32,7 +33,7 @@ pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
         .try_collect()
         .await?;
     let sockets = all_live(sockets, Socket::pinged).await?;
-    add(bench, &nodes, "WebSocket", before, 8.0)?;
+    add(bench, &nodes, "WebSocket", before, 6.5)?;
     drop((sockets, first));
     nodes.stop().await?;
 
@@ -45,7 +46,20 @@ pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
         .try_collect()
         .await?;
     let streams = all_live(streams, Connection::pinged).await?;
-    add(bench, &nodes, "event stream", before, 14.0)?;
+    add(bench, &nodes, "event stream", before, 7.0)?;
+    drop((streams, first));
+    nodes.stop().await?;
+
+    let nodes = bench.nodes(1).await?;
+    let first = Http2Stream::open(&nodes, CHANNELS).await?;
+    let before = nodes.resident_kib(0)?;
+    let streams: Vec<_> = stream::iter(0..CHANNELS)
+        .map(|n| Http2Stream::open(&nodes, n))
+        .buffered(AT_ONCE)
+        .try_collect()
+        .await?;
+    let streams = all_live(streams, Http2Stream::pinged).await?;
+    add(bench, &nodes, "event stream over HTTP/2", before, 12.0)?;
     drop((streams, first));
     nodes.stop().await
 }

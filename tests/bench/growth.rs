@@ -5,6 +5,7 @@
 use std::cell::RefCell;
 use std::time::Duration;
 
+use futures_util::future::try_join_all;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
 use tokio::time::Instant;
 
@@ -89,33 +90,43 @@ async fn statement(
 /// Copies a finished exchange until there are so many.
 async fn fill(url: &str, finished: &str, (count, tenants): (u64, u64)) -> anyhow::Result<()> {
     let mut connection = PgConnection::connect(url).await?;
-    connection.execute("set synchronous_commit = off").await?;
     let named = "insert into tenants (tenant_id, name) select 'grown-' || k, 'grown' from generate_series(0, $1) k";
     let last = i64::try_from(tenants)? - 1;
     sqlx::query(named)
         .bind(last)
         .execute(&mut connection)
         .await?;
-    for table in TABLES {
-        let insert = statement(&mut connection, table, (count, tenants)).await?;
-        let mut first = match table.0 {
-            "exchange_payloads" => count.saturating_sub(WITH_PAYLOADS),
-            _ => 0,
-        };
-        while first < count {
-            let last = (first + CHUNK).min(count) - 1;
-            sqlx::query(AssertSqlSafe(insert.as_str()))
-                .bind(i64::try_from(first)?)
-                .bind(i64::try_from(last)?)
-                .bind(finished)
-                .execute(&mut connection)
-                .await?;
-            first = last + 1;
-        }
-    }
+    // At the same time: each table has locks of its own, and PostgreSQL a process for each connection.
+    try_join_all(TABLES.map(|table| fill_table(url, finished, table, (count, tenants)))).await?;
     // As it is once the database has had the time for it.
     connection.execute("vacuum analyze").await?;
     connection.execute("checkpoint").await?;
+    Ok(())
+}
+
+async fn fill_table(
+    url: &str,
+    finished: &str,
+    table: (&str, &[(&str, &str)]),
+    (count, tenants): (u64, u64),
+) -> anyhow::Result<()> {
+    let mut connection = PgConnection::connect(url).await?;
+    connection.execute("set synchronous_commit = off").await?;
+    let insert = statement(&mut connection, table, (count, tenants)).await?;
+    let mut first = match table.0 {
+        "exchange_payloads" => count.saturating_sub(WITH_PAYLOADS),
+        _ => 0,
+    };
+    while first < count {
+        let last = (first + CHUNK).min(count) - 1;
+        sqlx::query(AssertSqlSafe(insert.as_str()))
+            .bind(i64::try_from(first)?)
+            .bind(i64::try_from(last)?)
+            .bind(finished)
+            .execute(&mut connection)
+            .await?;
+        first = last + 1;
+    }
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use super::machine::ProcessorTime;
 
 /// Left out at the beginning: connections, caches and plans warm up.
-pub const WARM_UP: Duration = Duration::from_secs(4);
+pub const WARM_UP: Duration = Duration::from_secs(2);
 
 /// Runs `lanes` loops side by side until the time is up, and tells how many turns a second they
 /// made. Meanwhile the database is analysed once, as it analyses itself in the first minutes of its

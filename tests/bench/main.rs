@@ -9,6 +9,7 @@ mod client;
 mod clients;
 mod exchanges;
 mod growth;
+mod http2;
 mod inbox;
 mod load;
 mod machine;
@@ -83,7 +84,7 @@ async fn run() -> anyhow::Result<()> {
     let mut bench = Bench {
         postgres: Postgres::from_environment().await?,
         report: Report::default(),
-        seconds: number("BENCH_SECONDS", 8),
+        seconds: number("BENCH_SECONDS", 4),
         rounds: usize::try_from(number("BENCH_ROUNDS", 3))?,
         is_in_memory: number("BENCH_MEMORY", 0) > 0,
     };

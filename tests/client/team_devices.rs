@@ -47,6 +47,16 @@ async fn a_revocation_takes_off_what_a_thief_has_put_on_the_seat() {
     });
     stolen.await.unwrap();
     name_stand_in(&phone, TEAM, &erin).await;
+    // And takes the stolen device off, so that nothing points to it.
+    let chain = phone.team(TEAM).await.unwrap();
+    let gone = phone.device_id();
+    let hidden = phone.change_team(&chain, |content| {
+        let mut seats = content.seats.iter_mut();
+        let own = seats.find(|seat| seat.approver.as_str() == "bob").unwrap();
+        own.devices.retain(|device| device.id() != gone);
+        Ok(())
+    });
+    hidden.await.unwrap();
 
     let notices = world.bob.revoke_device(phone.device_id()).await.unwrap();
     assert_eq!(

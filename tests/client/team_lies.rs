@@ -13,6 +13,7 @@ use countersign::protocol::decision::Verdict;
 use countersign::protocol::id::{ApproverId, TenantId, TextId as _};
 use serde_json::{Value, json};
 
+use super::devices::asks;
 use super::people::{ClientScene, choice, command, question};
 use super::sets::ask_set;
 use super::tamper::Tamper;
@@ -171,12 +172,69 @@ async fn an_enforcer_of_a_former_owner_is_forgotten() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_enforcer_stays_if_another_owner_vouches_for_it() {
     let world = introduced_by_bob().await;
+    // Not by itself: then no malicious owner's agent would ever be forgotten.
     world.alice.share_enforcers().await.unwrap();
+    let chain = world.alice.team(TEAM).await.unwrap();
+    let bob = ApproverId::parse("bob").unwrap();
+    let resting = world.alice.resting_on(&chain, &bob).await.unwrap();
+    assert_eq!(resting.len(), 1);
+    world.alice.vouch(&chain, &resting[0]).await.unwrap();
+    assert!(
+        world
+            .alice
+            .resting_on(&chain, &bob)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     change(&world.alice, without("bob")).await;
     for person in [&world.carol, &world.alice] {
         person.share_enforcers().await.unwrap();
         assert_eq!(person.enforcers().len(), 1);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_keep_an_agent_whose_owner_has_lost_the_device() {
+    let mut world = TeamWorld::start().await;
+    let mut enforcer = world.scene.enforcer("bot").await;
+    pair_team(&mut enforcer, &mut world.alice, TEAM).await;
+    world.carol.share_enforcers().await.unwrap();
+    let phone = world.scene.device("alice", "phone").await;
+    let request = asks(&phone).await;
+    world.alice.add_device(&request).await.unwrap();
+    world.alice.add_to_seats().await.unwrap();
+    world.alice.share_enforcers().await.unwrap();
+    phone.devices().await.unwrap();
+    phone.share_enforcers().await.unwrap();
+    let laptop = world.alice.device_id();
+    assert!(phone.revoke_device(laptop).await.unwrap().is_empty());
+    world.carol.share_enforcers().await.unwrap();
+    assert_eq!(world.carol.enforcers().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_newer_state_that_somebody_knows_is_remembered() {
+    let mut world = TeamWorld::start().await;
+    let gateway = HidingGateway::before(&world.scene).await;
+    let urls = vec![gateway.tamper.url.clone()];
+    let mut enforcer = world.scene.enforcer_at("bot", urls).await;
+    pair_team(&mut enforcer, &mut world.alice, TEAM).await;
+    let two = two_of_team(&enforcer);
+    gateway.hides.store(true, Ordering::Relaxed);
+    let asked = ask_set(enforcer, two).await;
+    asked.decide(&world.bob, &choice(APPROVE)).await;
+    change(&world.alice, without("bob")).await;
+    // A rejection says it, too.
+    asked.decide(&world.carol, &choice(Verdict::Reject)).await;
+    asked.end().await.decided.unwrap_err();
+    let (file, clock) = (world.scene.file("bot"), &world.scene.cluster.clock);
+    let mut enforcer = Enforcer::open(&file, clock).unwrap();
+    let one = RuleDemand::new(1, ["team:payments".to_owned()]);
+    let terms = enforcer.terms_of(&[one]).unwrap().unwrap();
+    let denied = enforcer.prepare_set(question(command(&["git", "push"])), terms);
+    let denial = denied.await.map(drop).unwrap_err().to_string();
+    assert!(denial.contains("withholds"), "{denial}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -328,4 +328,8 @@ async fn the_terminal_names_the_team_and_says_when_it_cannot_decide() {
     run(&here.world, OWNER, &unpair[..2]).expect(64);
     run(&here.world, "carol", &["pairings"]).expect(0);
     run(&here.world, OWNER, &unpair).expect(0);
+    let ask = ["run", "--approvals", "1", "--from", "team:payments"];
+    let ended = run(&here.world, "bot", &[&ask[..], &["--", "true"]].concat());
+    let ended = ended.expect(77).err;
+    assert!(ended.contains("refused"), "{ended}");
 }

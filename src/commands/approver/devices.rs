@@ -15,7 +15,7 @@ use super::join::show_link;
 use super::pair::share;
 use crate::commands::client_options::ClientOptions;
 use crate::commands::complete;
-use crate::commands::exit_action::{DENIED, ExitAction, NO_DECISION};
+use crate::commands::exit_action::{DENIED, ExitAction, FAILURE, NO_DECISION};
 use crate::commands::output::{print_json, print_line};
 use crate::commands::short_id::find_id;
 use crate::commands::terminal::{Colour, TerminalScreen, output_has_colour, paint};
@@ -284,7 +284,11 @@ async fn revoke(options: &ClientOptions, id: &str, yes: bool) -> anyhow::Result<
     screen.remark(&format!("revoked {name} ({device})"));
     tell(&notices, &mut screen);
     if options.json {
-        print_json(&json!({ "deviceId": device.to_string(), "inForce": false }))?;
+        let texts: Vec<_> = notices.iter().map(ToString::to_string).collect();
+        print_json(&json!({ "deviceId": device.to_string(), "inForce": false, "notices": texts }))?;
+    }
+    if notices.iter().any(SeatNotice::is_failure) {
+        return Ok(ExitAction::code(FAILURE));
     }
     Ok(ExitAction::DONE)
 }

@@ -143,6 +143,9 @@ pub fn unpair_question(file: &ProfileFile, enforcer: &str) -> anyhow::Result<Opt
             visible(chain.map_or(id, |chain| &chain.content().name))
         });
     let teams = teams.collect::<Vec<_>>().join(" and ");
+    if teams.is_empty() {
+        return Ok(None);
+    }
     let enforcer = visible(enforcer);
     Ok(Some(format!(
         "This device has paired {enforcer} with {teams}: its members won't be asked any more either. Unpair {enforcer}?"

@@ -8,11 +8,13 @@ use countersign::protocol::id::ApproverId;
 use serde_json::json;
 
 use super::input::{argument_or_input, open, says_yes};
-use super::team_options::{MinimumArgs, StandInArgs, approver_id, moment, set_question};
+use super::team_options::{
+    MinimumArgs, StandInArgs, approver_id, changed_minimum, moment, set_question,
+};
 use super::team_text::{lines, shown_devices, team_json};
 use crate::commands::client_options::ClientOptions;
 use crate::commands::exit_action::{DENIED, ExitAction};
-use crate::commands::output::{print_json, print_line};
+use crate::commands::output::{print_json, print_line, remark};
 use crate::commands::terminal::TerminalScreen;
 
 pub const EXAMPLES: &str = "\
@@ -137,33 +139,21 @@ pub async fn run(args: TeamArgs) -> anyhow::Result<ExitAction> {
             add(&approver, &mut screen, team, *yes).await?;
             approver.team(team).await?
         }
-        TeamCommand::Remove { team, id, yes } => {
-            let shown = visible(id.as_str());
-            let question = format!(
-                "Remove {shown} from {}? Approvals of {shown} stop counting at once, and only a new invitation brings {shown} back.",
-                visible(team)
-            );
-            let question = Some(question).filter(|_| !*yes);
-            // Agents that only this person has introduced would be forgotten by the others.
-            let _later = approver.share_enforcers().await;
-            let changed = changed(&approver, team, question, |content| {
-                seat_in(content, id)?;
-                content.seats.retain(|seat| seat.approver != *id);
-                Ok(())
-            });
-            match changed.await? {
-                Some(chain) => chain,
-                None => return Ok(ExitAction::code(DENIED)),
-            }
-        }
+        TeamCommand::Remove { team, id, yes } => match remove(&approver, team, id, *yes).await? {
+            Some(chain) => chain,
+            None => return Ok(ExitAction::code(DENIED)),
+        },
         TeamCommand::Set {
             team,
             minimum,
             owner,
             yes,
         } => {
-            let question = set_question(team, owner.as_ref());
-            let question = Some(question).filter(|_| !*yes);
+            let question = |before: &TeamContent, after: &TeamContent| {
+                let changes = changed_minimum(&before.minimum, &after.minimum);
+                set_question(team, &changes, owner.as_ref())
+            };
+            let question = (!*yes).then_some(question);
             let changed = changed(&approver, team, question, |content| {
                 minimum.change(&mut content.minimum);
                 if let Some(id) = owner {
@@ -182,7 +172,9 @@ pub async fn run(args: TeamArgs) -> anyhow::Result<ExitAction> {
         },
         TeamCommand::Leave { team, yes } => {
             let shown = visible(team);
-            let question = format!("Leave {shown}? Only a new invitation brings you back.");
+            let question = format!(
+                "Leave {shown}? Only a new invitation brings you back, and the members forget agents that only you have introduced."
+            );
             if !*yes && !says_yes(&question).await? {
                 return Ok(ExitAction::code(DENIED));
             }
@@ -203,7 +195,7 @@ pub async fn run(args: TeamArgs) -> anyhow::Result<ExitAction> {
 async fn changed(
     approver: &Approver,
     team: &str,
-    question: Option<String>,
+    question: Option<impl Fn(&TeamContent, &TeamContent) -> String>,
     change: impl FnOnce(&mut TeamContent) -> Result<(), ClientError>,
 ) -> anyhow::Result<Option<TeamChain>> {
     let chain = approver.team(team).await?;
@@ -214,7 +206,7 @@ async fn changed(
         return Err(ClientError::Choice(problem).into());
     }
     if let Some(question) = question
-        && !says_yes(&question).await?
+        && !says_yes(&question(chain.content(), &next)).await?
     {
         return Ok(None);
     }
@@ -224,6 +216,48 @@ async fn changed(
     });
     published.await?;
     Ok(Some(approver.known_team(chain.head().team)?))
+}
+
+/// Removes a member. Agents that only this owner has introduced stay known to the others if the person
+/// vouches for them.
+async fn remove(
+    approver: &Approver,
+    team: &str,
+    id: &ApproverId,
+    yes: bool,
+) -> anyhow::Result<Option<TeamChain>> {
+    let shown = visible(id.as_str());
+    let question = |_: &TeamContent, _: &TeamContent| {
+        format!(
+            "Remove {shown} from {}? Approvals of {shown} stop counting at once, and only a new invitation brings {shown} back.",
+            visible(team)
+        )
+    };
+    let before = approver.team(team).await?;
+    // Without them, the agents are forgotten and can be paired again.
+    let resting = approver.resting_on(&before, id).await.unwrap_or_default();
+    let question = (!yes).then_some(question);
+    let changed = changed(approver, team, question, |content| {
+        seat_in(content, id)?;
+        content.seats.retain(|seat| seat.approver != *id);
+        Ok(())
+    });
+    let Some(chain) = changed.await? else {
+        return Ok(None);
+    };
+    for record in resting {
+        let agent = visible(&record.id);
+        let question =
+            format!("Only {shown} has introduced the agent {agent}. Do you vouch for it?");
+        if !yes && says_yes(&question).await? {
+            approver.vouch(&chain, &record).await?;
+        } else {
+            remark(&format!(
+                "the members forget the agent {agent}, which only {shown} has introduced; to go on with it, pair it with the team again"
+            ));
+        }
+    }
+    Ok(Some(chain))
 }
 
 fn seat_in<'c>(

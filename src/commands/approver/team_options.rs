@@ -61,15 +61,40 @@ impl MinimumArgs {
     }
 }
 
-pub fn set_question(team: &str, owner: Option<&ApproverId>) -> String {
+/// The changes of a minimum, as a person reads them.
+pub fn changed_minimum(before: &TeamMinimum, after: &TeamMinimum) -> Vec<String> {
+    let numbers = [
+        ("approvals", before.approvals, after.approvals),
+        ("rejections", before.rejections, after.rejections),
+    ];
+    let numbers = numbers.into_iter().filter(|(_, old, new)| old != new);
+    let mut changes: Vec<_> = numbers
+        .map(|(name, old, new)| format!("{name} from {old} to {new}"))
+        .collect();
+    if before.comment != after.comment {
+        changes.push(format!("comment to {}", after.comment.as_str()));
+    }
+    if before.separate != after.separate {
+        let word = if after.separate { "yes" } else { "no" };
+        changes.push(format!("separate to {word}"));
+    }
+    changes
+}
+
+pub fn set_question(team: &str, changes: &[String], owner: Option<&ApproverId>) -> String {
     let team = visible(team);
+    let changed = match changes {
+        [] => String::new(),
+        changes => format!(
+            "For every machine that asks {team}, this changes {}. ",
+            changes.join(", ")
+        ),
+    };
     match owner.map(|id| visible(id.as_str())) {
         Some(id) => format!(
-            "Make {id} an owner of {team}? {id} can then add and remove everybody, you too. It ends only if {id} leaves or is removed."
+            "{changed}Make {id} an owner of {team}? {id} can then add and remove everybody, you too. It ends only if {id} leaves or is removed."
         ),
-        None => format!(
-            "Change {team} like this? It holds for every machine that asks the team, from its next call on."
-        ),
+        None => format!("{changed}Change it?"),
     }
 }
 

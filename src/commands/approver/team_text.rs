@@ -44,10 +44,11 @@ pub fn shown_devices(devices: &[DeviceBundle]) -> String {
 }
 
 /// The rest of the least that rules demand, without the defaults.
-fn further_minimum(minimum: &TeamMinimum) -> String {
+fn further_minimum(minimum: &TeamMinimum, seats: usize) -> String {
     let rejections = match minimum.rejections {
-        0 | 1 => None,
-        count => Some(format!(", denied by {count} rejections")),
+        1 => Some(", denied by one rejection".to_owned()),
+        count if (count as usize) < seats => Some(format!(", denied by {count} rejections")),
+        _ => None,
     };
     let comment = match minimum.comment {
         CommentDuty::None => None,
@@ -70,7 +71,7 @@ pub fn lines(chain: &TeamChain) -> Vec<String> {
         head.seq,
         minimum.approvals,
         content.seats.len(),
-        further_minimum(minimum),
+        further_minimum(minimum, content.seats.len()),
     )];
     if minimum.approvals as usize > content.seats.len() {
         lines.push("  too few members: nothing can be approved".to_owned());

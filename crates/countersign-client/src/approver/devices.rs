@@ -256,13 +256,17 @@ impl Approver {
         // Before the word of that device counts for nothing.
         let adopted = self.adopt_teams().await;
         let mut notices: Vec<_> = adopted.err().map(SeatNotice::Unread).into_iter().collect();
+        // A device that was added a moment ago stays.
+        let _known = self.follow_statements().await;
         // A device that is revoked signs nothing any more, so it gives up its own seats first.
         if device == self.device_id() {
-            self.clear_seats(device, &mut notices).await?;
+            self.clear_seats(device, &mut notices).await;
             self.publish_revocation(device, known).await?;
         } else {
+            // Members would forget the agents that only that device has introduced.
+            let _later = self.vouch_for_own().await;
             self.publish_revocation(device, known).await?;
-            self.clear_seats(device, &mut notices).await?;
+            self.clear_seats(device, &mut notices).await;
         }
         Ok(notices)
     }

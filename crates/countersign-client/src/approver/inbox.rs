@@ -149,7 +149,8 @@ impl Approver {
             let requests = requests.ok_or_else(|| ClientError::answer("a page of the inbox"))?;
             for request in requests {
                 let mut read = self.read_request(request)?;
-                if read.wants_introduction() && !std::mem::replace(&mut looked, true) {
+                let wants = read.wants_introduction() || self.rests_on_team(&read);
+                if wants && !std::mem::replace(&mut looked, true) {
                     // Boxed, because it is rare and would make this future larger.
                     Box::pin(self.look_for_introductions()).await?;
                     read = self.read_request(request)?;
@@ -190,11 +191,22 @@ impl Approver {
             return Ok(None);
         }
         let request = self.read_request(&node)?;
-        if request.wants_introduction() && self.may_look() {
+        let wants = request.wants_introduction() || self.rests_on_team(&request);
+        if wants && self.may_look() {
             Box::pin(self.look_for_introductions()).await?;
             return self.read_request(&node).map(Some);
         }
         Ok(Some(request))
+    }
+
+    /// Whether this device believes its enforcer only as long as a team does.
+    fn rests_on_team(&self, request: &InboxRequest) -> bool {
+        let id = request
+            .enforcer_id
+            .as_ref()
+            .filter(|_| request.content.is_ok());
+        let record = id.and_then(|id| self.enforcer(id.as_str()));
+        record.is_some_and(|record| record.introduced_in.is_some())
     }
 
     fn read_request(&self, envelope: &JsonNode<'_>) -> Result<InboxRequest> {

@@ -17,8 +17,9 @@ use crate::profile::{ApproverProfile, EnforcerRecord};
 use crate::wire;
 use countersign_e2e::{
     DeviceTrust, Introduction, IntroductionClaims, MAX_OPERATORS, OperatorList, SignedIntroduction,
-    TeamId,
+    TeamChain, TeamId,
 };
+use countersign_protocol::id::ApproverId;
 use countersign_protocol::timestamp::Timestamp;
 
 /// More than the gateway keeps: one that lists without end is not followed.
@@ -123,9 +124,9 @@ impl Approver {
         Ok(introduction)
     }
 
-    /// Vouches for the enforcers of the teams that this person owns: those that were paired here, and
-    /// those that another owner has introduced, whose word ends when they leave. The first failure is
-    /// returned, and holds up nothing.
+    /// Vouches for the enforcers of the teams that this person owns, as far as own devices have paired
+    /// them: for those of another owner, a person has to say so. The first failure is returned, and
+    /// holds up nothing.
     async fn introduce_to_teams(&self, of_teams: &[TeamIntroductions]) -> Result<()> {
         let mut failed = Ok(());
         for listed in of_teams {
@@ -134,7 +135,8 @@ impl Approver {
             if !seat.is_some_and(|seat| seat.owner && seat.has_device(own)) {
                 continue;
             }
-            for record in self.enforcers() {
+            let own = self.enforcers().into_iter();
+            for record in own.filter(|record| record.introduced_in.is_none()) {
                 if record.is_paired_with(team) || listed.introduces(&record) {
                     let introduced = self.introduce_to_team(&record, team, listed).await;
                     failed = failed.and(introduced);
@@ -142,6 +144,41 @@ impl Approver {
             }
         }
         failed
+    }
+
+    /// The same with what the teams have now.
+    pub(super) async fn vouch_for_own(&self) -> Result<()> {
+        let of_teams = self.team_introductions().await?;
+        self.introduce_to_teams(&of_teams).await
+    }
+
+    /// The enforcers that the team's members forget when this owner leaves.
+    pub async fn resting_on(
+        &self,
+        chain: &TeamChain,
+        owner: &ApproverId,
+    ) -> Result<Vec<EnforcerRecord>> {
+        self.learn().await?;
+        let (team, of_teams) = (chain.head().team, self.team_introductions().await?);
+        let mut listed = of_teams.iter().filter(|it| it.chain.head().team == team);
+        let Some(listed) = listed.next() else {
+            return Ok(Vec::new());
+        };
+        let rests = |record: &EnforcerRecord| {
+            let mut introducers = listed.introducers_of(record).peekable();
+            introducers.peek().is_some() && introducers.all(|introducer| introducer == owner)
+        };
+        Ok(self.enforcers().into_iter().filter(rests).collect())
+    }
+
+    /// Vouches for an enforcer that another owner has introduced.
+    pub async fn vouch(&self, chain: &TeamChain, record: &EnforcerRecord) -> Result<()> {
+        let team = chain.head().team;
+        let operators = introduced(record)?;
+        let introduction = self.introduction(record, operators.as_ref(), Some(team))?;
+        let signed = introduction.sign(&self.keys)?;
+        let call = GatewayCall::post(Self::team_path(team, "introductions"), signed.to_text());
+        self.access.call(&call, &[200, 201]).await.map(drop)
     }
 
     async fn introduce_to_team(

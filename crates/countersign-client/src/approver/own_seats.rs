@@ -42,6 +42,20 @@ pub enum SeatNotice {
     },
 }
 
+impl SeatNotice {
+    /// Whether the device may still count somewhere.
+    pub fn is_failure(&self) -> bool {
+        match self {
+            Self::Unread(_)
+            | Self::NotAdded { .. }
+            | Self::NotRevoked { .. }
+            | Self::LastDevice { .. }
+            | Self::StandsIn { .. } => true,
+            Self::Dropped { .. } | Self::StandInEnded { .. } => false,
+        }
+    }
+}
+
 impl fmt::Display for SeatNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -115,60 +129,67 @@ impl Approver {
         changed.await.map(drop)
     }
 
-    /// Has the own seat of each team count for the devices in force and no other. A stand-in whom the
-    /// revoked device could have named does not stand in any more.
-    pub(super) async fn clear_seats(
-        &self,
-        revoked: DeviceId,
-        notices: &mut Vec<SeatNotice>,
-    ) -> Result<()> {
-        for record in self.teams()? {
-            let team = shown_name(&record);
-            match self.clear_seat(&record, revoked, notices).await {
-                Ok(()) => {}
-                Err(problem) if problem.is_refusal(404) => {}
-                Err(problem) => notices.push(SeatNotice::NotRevoked { team, problem }),
+    /// Has the own seat of each team count for the devices in force and no other. A stand-in does not
+    /// stand in any more: the revoked device could have named them. Nothing stops a revocation.
+    pub(super) async fn clear_seats(&self, revoked: DeviceId, notices: &mut Vec<SeatNotice>) {
+        let records = self.teams();
+        let problem = records.as_ref().err().map(ToString::to_string);
+        notices.extend(problem.map(|it| SeatNotice::Unread(ClientError::Answer(it))));
+        for record in records.unwrap_or_default() {
+            let mut cleared = self.clear_seat(&record, revoked).await;
+            // Somebody else has changed the team at the same time.
+            if let Err(ClientError::Choice(_)) = cleared {
+                cleared = self.clear_seat(&record, revoked).await;
+            }
+            match cleared {
+                Ok(told) => notices.extend(told),
+                Err(problem) if problem.is_refusal(404) && !self.is_seated(&record) => {}
+                Err(problem) => notices.push(SeatNotice::NotRevoked {
+                    team: shown_name(&record),
+                    problem,
+                }),
             }
         }
-        Ok(())
     }
 
-    async fn clear_seat(
-        &self,
-        record: &TeamRecord,
-        revoked: DeviceId,
-        notices: &mut Vec<SeatNotice>,
-    ) -> Result<()> {
+    /// Whether this person had a seat by what is known here.
+    fn is_seated(&self, record: &TeamRecord) -> bool {
+        let chain = record.chain();
+        chain.is_ok_and(|chain| chain.content().seat(&self.id).is_some())
+    }
+
+    async fn clear_seat(&self, record: &TeamRecord, revoked: DeviceId) -> Result<Vec<SeatNotice>> {
         let chain = self.renew(record).await?;
-        let team = chain.content().name.clone();
+        let (team, mut notices) = (chain.content().name.clone(), Vec::new());
         for seat in &chain.content().seats {
-            if seat.has_stand_in_device(&self.id, revoked) {
+            let ends = seat.stand_in.as_ref().map(|it| it.until);
+            let is_open = ends.is_some_and(|until| self.now() < until);
+            if is_open && seat.has_stand_in_device(&self.id, revoked) {
                 let (team, member) = (team.clone(), seat.approver.clone());
                 notices.push(SeatNotice::StandsIn { team, member });
             }
         }
+        let Some(seat) = chain.content().seat(&self.id) else {
+            return Ok(notices);
+        };
         let mut own = self.own_bundles()?;
         own.retain(|device| device.id() != revoked);
-        let Some(seat) = chain.content().seat(&self.id) else {
-            return Ok(());
-        };
-        if own.is_empty() {
-            if seat.has_device(revoked) {
-                notices.push(SeatNotice::LastDevice { team });
-            }
-            return Ok(());
-        }
         let lost = self.lost_devices(seat, revoked, &own)?;
-        let could_name = seat.has_device(revoked) || !lost.is_empty();
-        let ended = seat.stand_in.as_ref().filter(|_| could_name);
-        let ended = ended.map(|it| it.approver.clone());
-        self.replace_devices(&chain, own, ended.is_some()).await?;
+        if !seat.has_device(revoked) && lost.is_empty() && seat.stand_in.is_none() {
+            return Ok(notices);
+        }
+        if own.is_empty() {
+            notices.push(SeatNotice::LastDevice { team });
+            return Ok(notices);
+        }
+        self.replace_devices(&chain, own).await?;
         notices.extend(lost.into_iter().map(|device| SeatNotice::Dropped {
             team: team.clone(),
             device,
         }));
+        let ended = seat.stand_in.as_ref().map(|it| it.approver.clone());
         notices.extend(ended.map(|approver| SeatNotice::StandInEnded { team, approver }));
-        Ok(())
+        Ok(notices)
     }
 
     /// The devices on the seat that this one neither trusts nor knows to be revoked.
@@ -189,12 +210,7 @@ impl Approver {
         Ok(lost.map(shown).collect())
     }
 
-    async fn replace_devices(
-        &self,
-        chain: &TeamChain,
-        own: Vec<DeviceBundle>,
-        ends_stand_in: bool,
-    ) -> Result<()> {
+    async fn replace_devices(&self, chain: &TeamChain, own: Vec<DeviceBundle>) -> Result<()> {
         let changed = self.change_team(chain, |content| {
             if let Some(seat) = content.seat_mut(&self.id) {
                 let is_same = |device: &DeviceBundle| own.iter().any(|it| it.id() == device.id());
@@ -202,9 +218,7 @@ impl Approver {
                 let missing = own.iter().filter(|it| !seat.has_device(it.id())).cloned();
                 let missing: Vec<_> = missing.collect();
                 seat.devices.extend(missing);
-                if ends_stand_in {
-                    seat.stand_in = None;
-                }
+                seat.stand_in = None;
             }
             Ok(())
         });

@@ -12,7 +12,7 @@ use crate::random::random;
 use crate::visible::visible;
 use countersign_e2e::{
     AuthenticOffer, ComparisonDigits, DigitComparison, EnforcerBundle, OperatorList, PairingAnswer,
-    PairingClaims, PairingLink, PinnedEnforcer, TeamHead, answer_by_code, answer_by_link,
+    PairingClaims, PairingLink, PinnedEnforcer, TeamHead, TeamId, answer_by_code, answer_by_link,
 };
 use countersign_protocol::id::EnforcerId;
 use countersign_protocol::pairing::{Nonce, PairingCode};
@@ -254,13 +254,28 @@ impl Approver {
             profile.unpaired.push(UnpairedRecord { id, at });
             Ok(())
         })?;
-        let direct = self.token_of(enforcer).await?.or(record.routing_token);
-        let of_teams = record.teams.into_iter().map(|it| it.routing_token);
-        let mut ended = Ok(());
+        let found = self.token_of(enforcer).await;
+        let (direct, mut ended) = match found {
+            Ok(token) => (token, Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        let direct = direct.or(record.routing_token);
+        let own = record.teams.into_iter().filter(|it| self.owns(&it.team_id));
+        let of_teams = own.map(|it| it.routing_token);
         for token in direct.into_iter().chain(of_teams) {
             ended = ended.and(self.access.revoke_pairing(&token).await);
         }
         ended.map(|()| true)
+    }
+
+    /// Whether this person is an owner of the team, by what is known here.
+    fn owns(&self, team: &str) -> bool {
+        let team = TeamId::parse(team).ok();
+        let chain = team.and_then(|team| self.known_team(team).ok());
+        let seat = chain
+            .as_ref()
+            .and_then(|chain| chain.content().seat(&self.id));
+        seat.is_some_and(|seat| seat.owner)
     }
 
     /// The current token of the pairing: another device may have paired last.

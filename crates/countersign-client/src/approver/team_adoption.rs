@@ -12,6 +12,7 @@ use crate::wire;
 use countersign_e2e::{
     ArtifactRule, Error, SignedConsent, SignedIntroduction, SignedTeamState, TeamChain, TeamId,
 };
+use countersign_protocol::id::ApproverId;
 use tokio::time::Instant;
 
 /// Of those that the gateway lists. One that names more is not followed.
@@ -37,10 +38,20 @@ impl TeamIntroductions {
     }
 
     pub(super) fn introduces(&self, record: &EnforcerRecord) -> bool {
-        let mut claimed = self.accepted.iter().map(|it| it.introduction().claimed());
-        claimed.any(|enforcer| {
+        self.introducers_of(record).next().is_some()
+    }
+
+    /// The owners who vouch for the enforcer with this key.
+    pub(super) fn introducers_of<'t>(
+        &'t self,
+        record: &'t EnforcerRecord,
+    ) -> impl Iterator<Item = &'t ApproverId> {
+        let introductions = self.accepted.iter().map(SignedIntroduction::introduction);
+        let about = introductions.filter(|introduction| {
+            let enforcer = introduction.claimed();
             enforcer.id().as_str() == record.id && enforcer.encryption_key().to_text() == record.key
-        })
+        });
+        about.map(|introduction| introduction.approver())
     }
 
     /// Whether this record rests on the team alone and has lost that basis.
@@ -80,9 +91,8 @@ impl Approver {
         Ok(chains)
     }
 
-    /// Takes part in the teams that other devices of this approver have joined. One that cannot be
-    /// read now is for the next time, as are all that are left when the time of one call is over:
-    /// others can seat this person in teams of theirs.
+    /// Takes part in the teams that other devices of this approver have joined. The first failure is
+    /// returned. All of them have the time of one call: others can seat this person in teams of theirs.
     pub(super) async fn adopt_teams(&self) -> Result<()> {
         let deadline = call_deadline();
         let call = GatewayCall::get(self.path(&["teams"]));
@@ -108,10 +118,14 @@ impl Approver {
         }
         // A device that has joined one may be new itself.
         self.follow_statements().await?;
+        let mut failed = Ok(());
         for team in unknown {
-            let _later = self.adopted(team, deadline).await;
+            match self.adopted(team, deadline).await {
+                Err(error) if !error.is_refusal(404) => failed = failed.and(Err(error)),
+                Ok(_) | Err(_) => {}
+            }
         }
-        Ok(())
+        failed
     }
 
     /// A team that another device of this approver has joined or changed.

@@ -115,6 +115,11 @@ impl Approver {
     /// Gives up the own seat, and forgets the team. The last owner cannot leave.
     pub async fn leave_team(&self, name: &str) -> Result<()> {
         let record = self.named_record(name)?;
+        if record.chain().is_err() {
+            self.forget_team(&record.team_id)?;
+            let problem = "what this device knew of the team is damaged or contradictory, and it has forgotten the team; your seat remains: ask an owner to remove you";
+            return Err(ClientError::Choice(problem));
+        }
         let chain = match self.renew(&record).await {
             // Its owners have removed this person already.
             Err(error) if error.is_refusal(404) => return self.forget_team(&record.team_id),

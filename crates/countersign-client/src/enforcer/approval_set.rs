@@ -114,7 +114,7 @@ impl PendingSet<'_> {
     /// Asks everyone at the same time. Somebody who cannot be asked holds up nobody else.
     async fn collect(&mut self, mut report: impl FnMut(String)) -> VoteState {
         let mut count = count_parts(&self.terms, &self.parts);
-        let (mut decided, mut signers) = (Vec::new(), BTreeSet::new());
+        let (mut decided, mut signers, mut seconds) = (Vec::new(), BTreeSet::new(), Vec::new());
         let permits = Semaphore::new(MAX_SUBMISSIONS);
         let parts = self.parts.iter_mut().filter(|part| part.loss.is_none());
         let asking = parts.map(|part| part.ask(&permits));
@@ -134,13 +134,28 @@ impl PendingSet<'_> {
                     signer,
                 }) => {
                     // One person counts on one seat, also who stands in on another.
+                    let is_approval =
+                        (vote.as_ref()).is_some_and(|it| it.verdict == Verdict::Approve);
+                    let signer = signer.filter(|_| is_approval);
                     let is_second = signer.is_some_and(|signer| !signers.insert(signer));
-                    let vote = vote.filter(|vote| vote.verdict == Verdict::Reject || !is_second);
+                    if is_second {
+                        seconds.push(people.clone());
+                    }
+                    let vote = vote.filter(|_| !is_second);
                     decided.extend(vote.clone());
                     count_part(&mut count, &people, vote);
                 }
                 None => break,
             }
+        }
+        drop(asking);
+        // The first one in time counts, also when all are judged again.
+        for part in self
+            .parts
+            .iter_mut()
+            .filter(|part| seconds.contains(&part.people))
+        {
+            part.refuse_second_seat();
         }
         count.state()
     }
@@ -283,6 +298,8 @@ impl PendingSet<'_> {
     }
 
     pub(super) async fn give_up(&mut self, reason: &str, mut cause: DenialCause) {
+        let claims: Vec<_> = self.parts.iter().flat_map(SetPart::heads).collect();
+        let _unkept = self.enforcer.remember_claims(&claims);
         let _other = self.take();
         let _unknown = self.close(reason).await;
         // The last approvals came too late to be waited for.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use super::role::Enforcer;
@@ -18,6 +19,8 @@ use countersign_protocol::id::ApproverId;
 
 /// A list of devices is read again when it is older.
 const LIST_LIFETIME: Duration = Duration::from_secs(60);
+/// The time of reading is written no more often, if nothing else has changed.
+const WRITE_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A device as people tell it from others.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,10 +44,10 @@ fn named(trust: &DeviceTrust) -> Vec<NamedDevice> {
 }
 
 impl Enforcer {
-    fn is_fresh(&self, record: &ApproverRecord) -> bool {
+    fn is_older(&self, record: &ApproverRecord, than: Duration) -> bool {
         let age = (record.checked_at()).map(|at| self.access.now().inner() - at.inner());
         // A time in the future means that the clock was set back.
-        age.is_some_and(|age| !age.is_negative() && age < LIST_LIFETIME)
+        age.is_none_or(|age| age.is_negative() || age >= than)
     }
 
     /// The devices in force of `asked`. Reads the statements again if the copy is old, or if
@@ -57,18 +60,28 @@ impl Enforcer {
     ) -> Result<Vec<DeviceTrust>> {
         self.reload()?;
         let (mut fresh, mut unknown) = (Vec::new(), Vec::new());
-        for mut record in self.asked(asked).cloned().collect::<Vec<_>>() {
-            if again || !self.is_fresh(&record) {
-                let mut trust = record.trust(self.tenant.clone())?;
-                match self.follow(&mut trust, deadline).await {
-                    // The gateway no longer has this pairing. Others may still be asked.
-                    Err(error) if error.is_refusal(404) => {
-                        unknown.push(record.id);
-                        continue;
-                    }
-                    followed => followed?,
+        let here = &*self;
+        let old = here.asked(asked);
+        let old = old.filter(|it| again || here.is_older(it, LIST_LIFETIME));
+        let reading = old.map(|known| async move {
+            let mut trust = known.trust(here.tenant.clone())?;
+            let followed = here.follow(&mut trust, deadline).await;
+            Ok::<_, ClientError>((known.clone(), trust, followed))
+        });
+        for read in join_all(reading).await {
+            let (known, trust, followed) = read?;
+            match followed {
+                // The gateway no longer has this pairing. Others may still be asked.
+                Err(error) if error.is_refusal(404) => {
+                    unknown.push(known.id);
+                    continue;
                 }
-                record.remember(&trust, self.access.now())?;
+                followed => followed?,
+            }
+            let mut record = known.clone();
+            record.remember(&trust, self.access.now())?;
+            // A file that is written waits for the disk, which a new time alone is not worth.
+            if self.is_older(&known, WRITE_INTERVAL) || !record.has_same_devices(&known) {
                 fresh.push(record);
             }
         }

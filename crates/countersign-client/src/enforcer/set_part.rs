@@ -213,6 +213,12 @@ impl SetPart {
         Err(RuleRefusal::NoTeamHead.into())
     }
 
+    pub(super) fn refuse_second_seat(&mut self) {
+        if let Some(decision) = &mut self.decision {
+            decision.judged = Err(RuleRefusal::SecondSeat.into());
+        }
+    }
+
     /// The heads that the decision names, approval or rejection.
     pub(super) fn heads(&self) -> Vec<HeadClaim> {
         let (approver, heads) = match self.verified() {

@@ -33,6 +33,19 @@ pub(super) struct HeadClaim {
     pub(super) head: TeamHead,
 }
 
+/// The heads that go beyond this chain.
+fn withheld_heads(chain: &TeamChain, claims: &[HeadClaim]) -> Vec<WithheldHead> {
+    let unknown = claims.iter().filter(|claim| {
+        let is_own = claim.head.team == chain.head().team;
+        is_own && matches!(chain.knows(&claim.head), Ok(false))
+    });
+    let withheld = unknown.map(|claim| WithheldHead {
+        seq: claim.head.seq,
+        approver_id: claim.approver.to_string(),
+    });
+    withheld.collect()
+}
+
 fn withheld_by(chain: &TeamChain, approver: String) -> ClientError {
     ClientError::WithheldTeam {
         team: chain.content().name.clone(),
@@ -88,17 +101,14 @@ impl Enforcer {
             let record = record.ok_or(ClientError::Choice(
                 "a rule names a team that this machine is not paired with; pair it: countersign pair",
             ))?;
-            let is_known = record.withheld.is_none() && self.is_recent(&record.checked_at);
+            let is_known = record.withheld.is_empty() && self.is_recent(&record.checked_at);
             let chain = if again || !is_known {
                 renew_chain(&self.access, &file, &record, deadline).await?
             } else {
                 record.chain()?
             };
-            if let Some(withheld) = record.withheld {
-                if !withheld.is_over(&chain) {
-                    return Err(withheld_by(&chain, withheld.approver_id));
-                }
-                file.change(team, |record| record.withheld = None)?;
+            if !record.withheld.is_empty() {
+                self.check_withheld(&chain, Vec::new())?;
             }
             chains.push(chain);
         }
@@ -206,22 +216,44 @@ impl Enforcer {
         teams: impl IntoIterator<Item = TeamId>,
         deadline: Instant,
     ) -> Result<()> {
+        let mut confirmed = Ok(());
         for chain in self.team_chains(teams, true, deadline).await? {
+            let withheld = withheld_heads(&chain, claims);
+            confirmed = confirmed.and(self.check_withheld(&chain, withheld));
             let team = chain.head().team;
-            for claim in claims.iter().filter(|claim| claim.head.team == team) {
-                if !chain.knows(&claim.head)? {
-                    let withheld = WithheldHead {
-                        seq: claim.head.seq,
-                        approver_id: claim.approver.to_string(),
-                    };
-                    let approver = withheld.approver_id.clone();
-                    self.team_file()
-                        .change(team, |record| record.withheld = Some(withheld))?;
-                    return Err(withheld_by(&chain, approver));
-                }
+            let mut heads = claims.iter().map(|claim| &claim.head);
+            let known = heads.try_for_each(|head| match head.team == team {
+                true => chain.knows(head).map(drop),
+                false => Ok(()),
+            });
+            confirmed = confirmed.and(known.map_err(ClientError::from));
+        }
+        confirmed
+    }
+
+    /// Remembers the heads of a call that ends otherwise. The next call reads the chains again.
+    pub(super) fn remember_claims(&self, claims: &[HeadClaim]) -> Result<()> {
+        for record in self.teams()? {
+            let Ok(chain) = record.chain() else { continue };
+            let withheld = withheld_heads(&chain, claims);
+            if !withheld.is_empty() {
+                let _told = self.check_withheld(&chain, withheld);
             }
         }
         Ok(())
+    }
+
+    /// Remembers these heads beside those of before. An error if one is not known yet.
+    fn check_withheld(&self, chain: &TeamChain, heads: Vec<WithheldHead>) -> Result<()> {
+        let mut approver = None;
+        self.team_file().change(chain.head().team, |record| {
+            record.note_withheld(heads, chain);
+            approver = record.withheld.first().map(|it| it.approver_id.clone());
+        })?;
+        match approver {
+            Some(approver) => Err(withheld_by(chain, approver)),
+            None => Ok(()),
+        }
     }
 
     /// Pins the team of a completed pairing, of which the answering device is an owner's.
@@ -261,8 +293,8 @@ impl Enforcer {
         self.team_file().update(|teams| {
             // A state that was seen is not forgotten, unless there was a fork.
             let known = teams.iter().find(|known| known.team_id == record.team_id);
-            if let Some(known) = known.filter(|known| known.fork.is_empty()) {
-                record.extend(&known.chain()?, self.access.now());
+            if let Some(known) = known.and_then(|known| known.chain().ok()) {
+                record.extend(&known, self.access.now());
             }
             record.chain()?;
             teams.retain(|known| known.team_id != record.team_id);

@@ -111,6 +111,13 @@ impl ApproverRecord {
         Ok(())
     }
 
+    /// Whether the records differ in nothing but the time.
+    pub(crate) fn has_same_devices(&self, other: &Self) -> bool {
+        self.devices == other.devices
+            && self.revoked == other.revoked
+            && self.added_by == other.added_by
+    }
+
     /// Devices that were revoked count as such in every pairing.
     pub(super) fn add_revoked(&mut self, revoked: &[String]) {
         add_missing(&mut self.revoked, revoked.iter().cloned());

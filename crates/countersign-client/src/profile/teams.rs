@@ -36,10 +36,10 @@ pub struct TeamRecord {
     /// Of an enforcer: ends the pairing with the team at the gateway.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing_token: Option<String>,
-    /// A newer state that a decision named and the gateway withholds. Until it is known, nothing of the
+    /// Newer states that decisions named and the gateway withholds. Until they are known, nothing of the
     /// team counts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub withheld: Option<WithheldHead>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub withheld: Vec<WithheldHead>,
     /// Signed states and heads that contradict each other. Then nothing of the team counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fork: Vec<String>,
@@ -87,7 +87,7 @@ impl TeamRecord {
             digests: Vec::new(),
             checked_at: String::new(),
             routing_token: None,
-            withheld: None,
+            withheld: Vec::new(),
             fork: Vec::new(),
             invitations: Vec::new(),
         };
@@ -118,6 +118,18 @@ impl TeamRecord {
 
     pub(crate) fn is_named(&self, name: &str) -> bool {
         self.name().is_some_and(|own| own == name)
+    }
+
+    /// Remembers the newest state that somebody knows, and forgets what is over by this chain.
+    pub(crate) fn note_withheld(&mut self, heads: Vec<WithheldHead>, chain: &TeamChain) {
+        for head in heads {
+            let mut known = self.withheld.iter_mut();
+            match known.find(|known| known.approver_id == head.approver_id) {
+                Some(known) => known.seq = known.seq.max(head.seq),
+                None => self.withheld.push(head),
+            }
+        }
+        self.withheld.retain(|head| !head.is_over(chain));
     }
 
     fn remember(&mut self, chain: &TeamChain, now: Timestamp) {
