@@ -10,7 +10,8 @@ use crate::profile::{EnforcerRecord, TeamRecord};
 use crate::team_reading::read_chain;
 use crate::wire;
 use countersign_e2e::{
-    ArtifactRule, Error, SignedConsent, SignedIntroduction, SignedTeamState, TeamChain, TeamId,
+    ArtifactRule, Error, Introduction, SignedConsent, SignedIntroduction, SignedTeamState,
+    TeamChain, TeamId,
 };
 use countersign_protocol::id::ApproverId;
 use tokio::time::Instant;
@@ -51,7 +52,7 @@ impl TeamIntroductions {
             let enforcer = introduction.claimed();
             enforcer.id().as_str() == record.id && enforcer.encryption_key().to_text() == record.key
         });
-        about.map(|introduction| introduction.approver())
+        about.map(Introduction::approver)
     }
 
     /// Whether this record rests on the team alone and has lost that basis.

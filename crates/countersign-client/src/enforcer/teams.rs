@@ -221,11 +221,9 @@ impl Enforcer {
             let withheld = withheld_heads(&chain, claims);
             confirmed = confirmed.and(self.check_withheld(&chain, withheld));
             let team = chain.head().team;
-            let mut heads = claims.iter().map(|claim| &claim.head);
-            let known = heads.try_for_each(|head| match head.team == team {
-                true => chain.knows(head).map(drop),
-                false => Ok(()),
-            });
+            let heads = claims.iter().map(|claim| &claim.head);
+            let mut heads = heads.filter(|head| head.team == team);
+            let known = heads.try_for_each(|head| chain.knows(head).map(drop));
             confirmed = confirmed.and(known.map_err(ClientError::from));
         }
         confirmed
