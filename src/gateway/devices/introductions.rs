@@ -40,7 +40,7 @@ impl IntroductionCommand {
         }
     }
 
-    /// What the store keeps of it. `line` is its own.
+    /// The row for the store. `line` is the answer to the caller.
     pub(in crate::gateway) fn row<'a>(&'a self, line: &'a IntroductionLine) -> NewIntroduction<'a> {
         NewIntroduction {
             enforcer: &line.enforcer_id,
