@@ -105,6 +105,23 @@ async fn a_revocation_reaches_teams_that_another_device_has_joined() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_record_of_teams_stops_no_revocation() {
+    let world = TeamWorld::start().await;
+    let phone = phone_of_bob(&world).await;
+    let directory = world.scene.directory.path().join("countersign");
+    std::fs::write(directory.join("bob.joined.json"), "{").unwrap();
+    let notices = world.bob.revoke_device(phone.device_id()).await.unwrap();
+    assert!(!notices.is_empty());
+    for notice in &notices {
+        assert!(notice.is_failure());
+        assert!(notice.to_string().contains("cannot be used"), "{notice}");
+    }
+    let known = world.bob.devices().await.unwrap();
+    let revoked = known.find(phone.device_id());
+    assert!(revoked.is_none_or(|device| !device.standing.is_in_force()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_person_who_stands_in_learns_where_a_revoked_device_still_decides() {
     let world = TeamWorld::start().await;
     let erin = world.scene.approver("erin", "erin").await;

@@ -176,9 +176,7 @@ impl Approver {
         let team = chain.head().team;
         let operators = introduced(record)?;
         let introduction = self.introduction(record, operators.as_ref(), Some(team))?;
-        let signed = introduction.sign(&self.keys)?;
-        let call = GatewayCall::post(Self::team_path(team, "introductions"), signed.to_text());
-        self.access.call(&call, &[200, 201]).await.map(drop)
+        self.publish_to_team(introduction, team).await
     }
 
     async fn introduce_to_team(
@@ -193,19 +191,22 @@ impl Approver {
         if accepted.any(|known| *known == introduction) {
             return Ok(());
         }
-        let signed = introduction.sign(&self.keys)?;
-        let introductions = Self::team_path(team, "introductions");
-        let call = GatewayCall::post(introductions, signed.to_text());
         // Another owner may have ended the pairing, or removed this one.
-        match self.access.call(&call, &[200, 201]).await {
+        match self.publish_to_team(introduction, team).await {
             Err(error)
                 if error.is_refusal(404)
                     || matches!(error.code(), Some("POLICY_DENY" | "SIGNATURE_INVALID")) =>
             {
                 Ok(())
             }
-            introduced => introduced.map(drop),
+            introduced => introduced,
         }
+    }
+
+    async fn publish_to_team(&self, introduction: Introduction, team: TeamId) -> Result<()> {
+        let signed = introduction.sign(&self.keys)?;
+        let call = GatewayCall::post(Self::team_path(team, "introductions"), signed.to_text());
+        self.access.call(&call, &[200, 201]).await.map(drop)
     }
 
     async fn publish_introduction(&self, introduction: Introduction) -> Result<()> {

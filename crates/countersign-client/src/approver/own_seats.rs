@@ -132,10 +132,11 @@ impl Approver {
     /// Has the own seat of each team count for the devices in force and no other. A stand-in does not
     /// stand in any more: the revoked device could have named them. Nothing stops a revocation.
     pub(super) async fn clear_seats(&self, revoked: DeviceId, notices: &mut Vec<SeatNotice>) {
-        let records = self.teams();
-        let problem = records.as_ref().err().map(ToString::to_string);
-        notices.extend(problem.map(|it| SeatNotice::Unread(ClientError::Answer(it))));
-        for record in records.unwrap_or_default() {
+        let records = match self.teams() {
+            Ok(records) => records,
+            Err(problem) => return notices.push(SeatNotice::Unread(problem)),
+        };
+        for record in records {
             let mut cleared = self.clear_seat(&record, revoked).await;
             // Somebody else has changed the team at the same time.
             if let Err(ClientError::Choice(_)) = cleared {

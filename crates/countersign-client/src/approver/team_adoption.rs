@@ -80,7 +80,7 @@ impl Approver {
             };
             let chain = match found {
                 Ok(Some(chain)) => chain,
-                // A team of others, perhaps since a while. A decision on one of its seats does not count without its head.
+                // It is a team of others now. A decision on one of its seats does not count without its head.
                 Ok(None) => continue,
                 Err(error) if error.is_refusal(404) => continue,
                 Err(error) => return Err(error),
