@@ -1,11 +1,14 @@
 //! The devices of a person on their seat in a team: added, stolen, revoked.
 
 use countersign::client::approver::{Approver, SeatNotice};
-use countersign::e2e::{DeviceBundle, DeviceKeys, DeviceName, TeamChain};
+use countersign::e2e::{DeviceBundle, DeviceKeys, DeviceName, TeamChain, TeamLink};
 
 use super::devices::asks;
+use super::tamper::Tamper;
 use super::team_seats::name_stand_in;
 use super::teams::{TEAM, TeamWorld};
+use crate::hostile::meddler::{Meddler, Reply};
+use crate::hostile::scene::device_of;
 
 /// A further device of Bob's, on his seat.
 async fn phone_of_bob(world: &TeamWorld) -> Approver {
@@ -102,6 +105,104 @@ async fn a_revocation_reaches_teams_that_another_device_has_joined() {
     assert!(phone.revoke_device(laptop).await.unwrap().is_empty());
     let left = devices_of(&world, "bob").await;
     assert_eq!(left, [phone.device_id().to_string()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_team_that_only_a_revoked_device_has_joined_is_told() {
+    let world = TeamWorld::start().await;
+    // As when the consent is older than the gateway keeps it.
+    let node = world.scene.cluster.urls()[0].clone();
+    let tamper = Tamper::start(&node, |path, answer| {
+        if path.ends_with("/consents")
+            && let Some(consents) = answer["consents"].as_array_mut()
+        {
+            consents.clear();
+        }
+    });
+    let tamper = tamper.await;
+    let urls = vec![tamper.url.clone()];
+    let phone = world.scene.device_at("bob", "phone", urls).await;
+    let request = asks(&phone).await;
+    world.bob.add_device(&request).await.unwrap();
+    phone.devices().await.unwrap();
+    let laptop = world.bob.device_id();
+    // Repeated, it says so again.
+    for _ in 0..2 {
+        let notices = phone.revoke_device(laptop).await.unwrap();
+        let [notice @ SeatNotice::NotJoined { team }] = notices.as_slice() else {
+            panic!("{notices:?}");
+        };
+        assert_eq!(team, TEAM);
+        assert!(notice.is_failure());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_could_not_be_taken_off_goes_with_the_next_revocation() {
+    let world = TeamWorld::start().await;
+    let phone = phone_of_bob(&world).await;
+    let node = world.scene.cluster.urls()[0].clone();
+    let refusing = Meddler::start(&node, |call, gateway| async move {
+        if call.path.ends_with("/states") && call.method == "POST" {
+            return Reply::new(500, "{}");
+        }
+        gateway.pass(&call).await
+    });
+    let refusing = refusing.await;
+    let bob = world.scene.through("bob", vec![refusing.url.clone()]);
+    let notices = bob.revoke_device(phone.device_id()).await.unwrap();
+    assert!(
+        matches!(notices.as_slice(), [SeatNotice::NotRevoked { .. }]),
+        "{notices:?}"
+    );
+    assert_eq!(devices_of(&world, "bob").await.len(), 2);
+    let bob = world.scene.through("bob", world.scene.cluster.urls());
+    let tablet = world.scene.device("bob", "tablet").await;
+    bob.add_device(&asks(&tablet).await).await.unwrap();
+    bob.revoke_device(tablet.device_id()).await.unwrap();
+    let left = devices_of(&world, "bob").await;
+    assert_eq!(left, [bob.device_id().to_string()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_who_lists_a_device_of_another_one_stops_no_revocation() {
+    let world = TeamWorld::start().await;
+    let phone = phone_of_bob(&world).await;
+    let tablet = world.scene.device("bob", "tablet").await;
+    let request = asks(&tablet).await;
+    let taken = device_of(&world.scene, "tablet").bundle;
+    let chain = world.carol.team(TEAM).await.unwrap();
+    let listed = world.carol.change_team(&chain, |content| {
+        let mut seats = content.seats.iter_mut();
+        let own = seats
+            .find(|seat| seat.approver.as_str() == "carol")
+            .unwrap();
+        own.devices.push(taken);
+        Ok(())
+    });
+    listed.await.unwrap();
+    world.bob.add_device(&request).await.unwrap();
+    let notices = world.bob.revoke_device(phone.device_id()).await.unwrap();
+    assert!(notices.is_empty(), "{notices:?}");
+    let left = devices_of(&world, "bob").await;
+    assert_eq!(left, [world.bob.device_id().to_string()]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_invitation_ends_the_stand_in_of_the_seat() {
+    let world = TeamWorld::start().await;
+    let erin = world.scene.approver("erin", "erin").await;
+    name_stand_in(&world.bob, TEAM, &erin).await;
+    let chain = seen(&world).await;
+    let page = "https://page.example.org";
+    let link = world.alice.invite_to_team(&chain, world.bob.id(), page);
+    let link = TeamLink::parse(&link.await.unwrap()).unwrap();
+    let invited = world.bob.invited_team(&link).await.unwrap();
+    world.bob.join_team(&link, &invited).await.unwrap();
+    let answers = world.alice.team_answers(&chain).await.unwrap();
+    world.alice.admit(&chain, &answers[0]).await.unwrap();
+    let chain = seen(&world).await;
+    assert!(chain.content().seats.iter().all(|it| it.stand_in.is_none()));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,25 +1,27 @@
 //! Teams over a gateway that lies: teams of its own, states and introductions that it withholds.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use countersign::client::approver::Approver;
-use countersign::client::enforcer::{Enforcer, RuleDemand};
+use countersign::client::approver::{Approver, PairingChoice};
+use countersign::client::enforcer::{ApprovalDenial, ApprovalRequest, Enforcer, RuleDemand};
 use countersign::e2e::{
-    DeviceBundle, DeviceKeys, DeviceName, RuleTerms, SignedTeamState, TeamContent, TeamMinimum,
-    TeamSeat, TeamState,
+    DeviceBundle, DeviceKeys, DeviceName, PairingLink, ReceivedAnswer, RuleTerms, SignedTeamState,
+    TeamContent, TeamMinimum, TeamSeat, TeamState,
 };
 use countersign::protocol::decision::Verdict;
 use countersign::protocol::id::{ApproverId, TenantId, TextId as _};
 use serde_json::{Value, json};
 
 use super::devices::asks;
-use super::people::{ClientScene, choice, command, question};
+use super::people::{ClientScene, PATIENCE, choice, command, question};
 use super::sets::ask_set;
 use super::tamper::Tamper;
 use super::teams::{TEAM, TeamWorld, change, pair_team, two_of_team, without};
 use crate::hostile::meddler::{Meddler, Reply};
 use crate::hostile::scene::device_of;
+use crate::support::until;
 
 const APPROVE: Verdict = Verdict::Approve;
 
@@ -144,6 +146,102 @@ async fn a_team_whose_changes_are_withheld_stays_denied_until_they_are_known() {
     let asked = ask_set(enforcer, terms).await;
     asked.decide(&world.carol, &choice(APPROVE)).await;
     asked.end().await.decided.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parked_call_remembers_the_newer_states_that_it_has_heard_of() {
+    let mut world = TeamWorld::start().await;
+    let gateway = HidingGateway::before(&world.scene).await;
+    let urls = vec![gateway.tamper.url.clone()];
+    let mut enforcer = world.scene.enforcer_at("bot", urls).await;
+    pair_team(&mut enforcer, &mut world.alice, TEAM).await;
+    let terms = two_of_team(&enforcer);
+    gateway.hides.store(true, Ordering::Relaxed);
+    change(&world.alice, without("bob")).await;
+    let request = ApprovalRequest {
+        timeout: Duration::from_secs(5),
+        ..question(command(&["git", "push"]))
+    };
+    let kept = Some(Duration::from_secs(3_600));
+    let mut pending = enforcer.open_set(request, terms, kept).await.unwrap();
+    let (decided, ()) = tokio::join!(pending.decision(), async {
+        until("Carol is asked", PATIENCE, async || {
+            world.carol.share_enforcers().await.unwrap();
+            !world.carol.find("").await.unwrap().is_empty()
+        })
+        .await;
+        let item = world.carol.find("").await.unwrap().remove(0);
+        world.carol.decide(&item, &choice(APPROVE)).await.unwrap();
+    });
+    let denial = decided.unwrap_err();
+    assert!(matches!(denial, ApprovalDenial::Parked { .. }), "{denial}");
+    drop(pending);
+    let one = RuleDemand::new(1, ["team:payments".to_owned()]);
+    let terms = enforcer.terms_of(&[one]).unwrap().unwrap();
+    let denied = enforcer.prepare_set(question(command(&["git", "fetch"])), terms);
+    let denial = denied.await.map(drop).unwrap_err().to_string();
+    assert!(denial.contains("withholds"), "{denial}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_former_owner_pairs_no_enforcer_that_knows_of_the_removal() {
+    let mut world = TeamWorld::start().await;
+    change(&world.alice, |content| {
+        for seat in &mut content.seats {
+            seat.owner |= seat.approver.as_str() == "bob";
+        }
+    })
+    .await;
+    // The gateway keeps Bob's removal to itself, and shows it to the enforcer once.
+    let removal = Arc::new(Mutex::new(None::<Value>));
+    let hides = Arc::new(AtomicBool::new(false));
+    let (taken, hiding) = (Arc::clone(&removal), Arc::clone(&hides));
+    let node = world.scene.cluster.urls()[0].clone();
+    let liar = Meddler::start(&node, move |call, gateway| {
+        let (taken, hides) = (Arc::clone(&taken), hiding.load(Ordering::Relaxed));
+        async move {
+            if call.method == "POST" && call.path.ends_with("/states") {
+                let state = serde_json::from_slice(&call.body).unwrap();
+                *taken.lock().unwrap() = Some(state);
+                return Reply::new(201, "{}");
+            }
+            let mut reply = gateway.pass(&call).await;
+            let removal = taken.lock().unwrap().clone().filter(|_| !hides);
+            if let Some(removal) = removal.filter(|_| call.path.contains("/states")) {
+                reply.edit(|answer| answer["states"].as_array_mut().unwrap().push(removal));
+            }
+            reply
+        }
+    })
+    .await;
+    let urls = vec![liar.url.clone()];
+    let mut enforcer = world.scene.enforcer_at("bot", urls.clone()).await;
+    pair_team(&mut enforcer, &mut world.alice, TEAM).await;
+    let alice = world.scene.through("alice", urls.clone());
+    let carol = world.scene.through("carol", urls);
+    change(&alice, without("bob")).await;
+    let terms = two_of_team(&enforcer);
+    let asked = ask_set(enforcer, terms).await;
+    asked.decide(&alice, &choice(APPROVE)).await;
+    asked.decide(&carol, &choice(APPROVE)).await;
+    asked.end().await.decided.unwrap();
+    hides.store(true, Ordering::Relaxed);
+    let (file, clock) = (world.scene.file("bot"), &world.scene.cluster.clock);
+    let mut enforcer = Enforcer::open(&file, clock).unwrap();
+    let attempt = enforcer.begin_pairing(None, None).await.unwrap();
+    let link = PairingLink::parse(&attempt.link("https://page.example.org")).unwrap();
+    let choice = PairingChoice {
+        team: Some(world.bob.team(TEAM).await.unwrap().head()),
+        ..PairingChoice::default()
+    };
+    world.bob.pair_by_link_with(&link, choice).await.unwrap();
+    let completed = enforcer.wait_for_answer(attempt).await.unwrap().unwrap();
+    let (received, pairing) = completed.split();
+    let ReceivedAnswer::Proven(device) = received else {
+        panic!("a link proves");
+    };
+    let refused = enforcer.pin_team(&device, pairing).await.unwrap_err();
+    assert!(refused.to_string().contains("owner"), "{refused}");
 }
 
 async fn introduced_by_bob() -> TeamWorld {

@@ -247,7 +247,7 @@ export class Approver {
 	}
 
 	/**
-	 * Ends a pairing, here and at the gateway, there for all devices, and for a team as `pairedTeam`
+	 * Ends a pairing, here and at the gateway, there for all devices, and for teams as `pairedTeams`
 	 * says. Here it ends even if the gateway cannot be told; then that is the problem.
 	 * @param {string} enforcerId
 	 * @returns {Promise<void>}
@@ -262,13 +262,13 @@ export class Approver {
 	}
 
 	/**
-	 * The team through which an agent asks this person, if there is one.
+	 * The teams through which an agent asks this person.
 	 * @param {string} enforcerId
-	 * @returns {Promise<import('./types.js').PairedTeam | null>}
+	 * @returns {Promise<import('./types.js').PairedTeam[]>}
 	 */
-	async pairedTeam(enforcerId) {
-		const { pairedTeam } = await loaded(import("./unpair.js"));
-		return pairedTeam(this.session, enforcerId);
+	async pairedTeams(enforcerId) {
+		const { pairedTeams } = await loaded(import("./unpair.js"));
+		return pairedTeams(this.session, enforcerId);
 	}
 
 	/**
@@ -416,11 +416,9 @@ export class Approver {
 		const isOwn = deviceId === this.identity.deviceId;
 		if (isOwn) await readDevices(session);
 		// Before the word of that device counts for nothing.
-		const unread = await learnTeams(session).catch((error) => [
-			asProblem(error),
+		const notices = await learnTeams(session).catch((error) => [
+			Problem.of("teamsUnread", { problem: asProblem(error) }),
 		]);
-		const [problem] = unread;
-		const notices = problem ? [Problem.of("teamsUnread", { problem })] : [];
 		const clear = () => clearSeats(session, new Set([deviceId]));
 		// A device that is revoked signs nothing any more, so it gives up its own seats first.
 		if (isOwn) {

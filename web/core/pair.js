@@ -15,6 +15,7 @@ import {
 	proveAnswer,
 } from "./pairing.js";
 import { Problem } from "./problem.js";
+import { heldPairings } from "./records.js";
 import { ownSeat, readTeams } from "./teams.js";
 import { revokePairing } from "./unpair.js";
 
@@ -195,6 +196,16 @@ export async function pairByCode(session, text, operators = null) {
 }
 
 /**
+ * The pairings of an enforcer that a new one does not replace: each team has one, and this person alone.
+ * @param {EnforcerRecord | undefined} known
+ * @param {string | undefined} teamId of the new one
+ */
+function heldBeside(known, teamId) {
+	const held = known === undefined ? [] : heldPairings(known);
+	return held.filter((pairing) => pairing.teamId !== teamId);
+}
+
+/**
  * @param {Session} session
  * @param {EnforcerBundle} bundle
  * @param {string} routingToken
@@ -209,7 +220,8 @@ async function pin(
 	operators,
 	teamId,
 ) {
-	const known = session.enforcers.get(enforcerId)?.operators;
+	const known = session.enforcers.get(enforcerId);
+	const others = heldBeside(known, teamId);
 	const key = toBase64url(encryptionKey);
 	const record = {
 		enforcerId,
@@ -218,8 +230,9 @@ async function pin(
 		pairedAt: session.timestamp(),
 		routingToken,
 		introducedBy: null,
-		operators: addOperators(known, operators ?? []),
+		operators: addOperators(known?.operators, operators ?? []),
 		...(teamId === undefined ? {} : { teamId }),
+		...(others.length === 0 ? {} : { others }),
 	};
 	try {
 		await session.pin(record);

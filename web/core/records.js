@@ -39,7 +39,22 @@
  * @property {string} [owner] whose device that is, if it introduced it to a team and no device of this
  *   person vouches for the key: then the record ends with what the team says
  * @property {string} [teamId] it was paired with this team, by this device or by another owner's
+ * @property {HeldPairing[]} [others] pairings of the same enforcer that this device made before and that hold beside it
+ *
+ * @typedef {object} HeldPairing
+ * @property {string} token
+ * @property {string} [teamId] missing: it is this person's alone
  */
+
+/**
+ * The pairings of an enforcer that this device has made.
+ * @param {EnforcerRecord} record
+ * @returns {HeldPairing[]}
+ */
+export function heldPairings({ routingToken: token, teamId, others = [] }) {
+	const newest = teamId === undefined ? {} : { teamId };
+	return token === null ? others : [{ token, ...newest }, ...others];
+}
 
 /**
  * @typedef {object} DecisionRecord
@@ -95,8 +110,8 @@
  * @property {UntoldEnd} [untold] as long as the gateway could not be told
  *
  * @typedef {object} UntoldEnd
- * @property {string[]} tokens of the pairings that are to end
- * @property {boolean} isOfTeam whether they are a team's, beside which there can be one of this person alone
+ * @property {string[]} tokens of the pairings with teams that are to end
+ * @property {string | null} direct the token of the pairing of this person alone, as it is known here
  * @property {boolean} isUnread whether the gateway's list could not be read, which may have another one
  */
 

@@ -7,7 +7,7 @@ import { requireInForce } from "./enrol.js";
 import { callDeadline, isRefusedWith, path, patienceUntil } from "./gateway.js";
 import { verifies } from "./keys.js";
 import { asProblem, Problem } from "./problem.js";
-import { parseState, TeamChain } from "./team.js";
+import { parseState, peopleOf, TeamChain } from "./team.js";
 import { parseConsent, parseTeamLink, spellConsent } from "./teamconsent.js";
 
 /** @typedef {import('./session.js').Session} Session */
@@ -132,7 +132,7 @@ export async function followTo(session, head, deadline) {
 	try {
 		const chain =
 			record === null
-				? await adopt(session, teamId, deadline)
+				? await adoptAsked(session, teamId, deadline)
 				: await readUpTo(session, record, head);
 		if (chain === null || chain.knows(head)) return chain;
 		throw Problem.of("teamWithheld", { team: chain.newest.name });
@@ -142,6 +142,16 @@ export async function followTo(session, head, deadline) {
 		if (isRefusedWith(error, "NOT_FOUND")) return null;
 		throw error;
 	}
+}
+
+/**
+ * @param {Session} session
+ * @param {string} teamId
+ * @param {number} deadline
+ */
+async function adoptAsked(session, teamId, deadline) {
+	const { chain, isJoined } = await adopt(session, teamId, deadline);
+	return isJoined ? chain : null;
 }
 
 /**
@@ -185,14 +195,29 @@ async function readPinned(session) {
 			const chain = await refresh(session, record);
 			return { chain, isForked: false, isGone: false };
 		} catch (error) {
-			return {
-				chain: await chainOf(record),
-				isForked: asProblem(error).code === "teamFork",
-				isGone: isRefusedWith(error, "NOT_FOUND"),
-			};
+			const isForked = asProblem(error).code === "teamFork";
+			const isGone = isForked
+				? await isHidden(session, record)
+				: isRefusedWith(error, "NOT_FOUND");
+			return { chain: await chainOf(record), isForked, isGone };
 		}
 	});
 	return Promise.all(read);
+}
+
+/**
+ * Whether the gateway shows a forked team no more, as after this person was removed from it.
+ * @param {Session} session
+ * @param {TeamRecord} record
+ */
+async function isHidden({ client }, { teamId, digests }) {
+	const path = `${teamPath(teamId, "states")}?after=${digests.length - 1}`;
+	try {
+		await client.json({ path, expect: [200] });
+		return false;
+	} catch (error) {
+		return isRefusedWith(error, "NOT_FOUND");
+	}
 }
 
 /**
@@ -258,7 +283,7 @@ export async function forgetTeam({ store }, teamId) {
  * Takes part in the teams that other devices of this person have joined, as far as they can be read
  * in the time of one call: others can seat this person in teams of theirs.
  * @param {Session} session
- * @returns {Promise<Problem[]>} why a listed team could not be read
+ * @returns {Promise<Problem[]>} why a listed team may count a device of this person unnoticed
  */
 export async function learnTeams(session) {
 	const { client, identity, store } = session;
@@ -271,17 +296,29 @@ export async function learnTeams(session) {
 	const { members } = await client.members(within(deadline, call));
 	const listed = Array.isArray(members.teams) ? members.teams : [];
 	/** @type {Problem[]} */
-	const unread = [];
+	const notices = [];
+	/** @type {Problem | null} */
+	let problem =
+		listed.length > MAX_LEARNED
+			? Problem.of("answer", { expected: "teams" })
+			: null;
 	for (const team of listed.slice(0, MAX_LEARNED)) {
 		const teamId = String(team?.teamId);
 		if ((await store.team(teamId)) !== null) continue;
 		try {
-			await adopt(session, teamId, deadline);
+			const { chain, isJoined } = await adopt(session, teamId, deadline);
+			const { name, seats } = chain.newest;
+			const isIn = peopleOf({ seats }).some(
+				({ approverId }) => approverId === identity.approverId,
+			);
+			if (!isJoined && isIn)
+				notices.push(Problem.of("teamNotJoined", { team: name }));
 		} catch (error) {
-			if (!isRefusedWith(error, "NOT_FOUND")) unread.push(asProblem(error));
+			if (!isRefusedWith(error, "NOT_FOUND")) problem ??= asProblem(error);
 		}
 	}
-	return unread;
+	if (problem !== null) notices.push(Problem.of("teamsUnread", { problem }));
+	return notices;
 }
 
 /**
@@ -290,7 +327,8 @@ export async function learnTeams(session) {
  * @param {Session} session
  * @param {string} teamId
  * @param {number} deadline of all calls together
- * @returns {Promise<TeamChain | null>} null: no device of this person has agreed to be in it
+ * @returns {Promise<{ chain: TeamChain, isJoined: boolean }>} not joined: no device of this person has
+ *   agreed to be in it
  */
 async function adopt(session, teamId, deadline) {
 	const { chain, signers } = await readOn(session, teamId, null, deadline);
@@ -298,7 +336,9 @@ async function adopt(session, teamId, deadline) {
 	const isVouched =
 		trust.inForce.some(({ deviceId }) => signers.has(deviceId)) ||
 		(await hasConsent(session, teamId, trust, deadline));
-	return isVouched ? keep(session, chain) : null;
+	return isVouched
+		? { chain: await keep(session, chain), isJoined: true }
+		: { chain, isJoined: false };
 }
 
 /**

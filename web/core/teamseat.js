@@ -45,8 +45,8 @@ async function readTeam(session, teamId) {
  * @returns {Promise<TeamChain>}
  */
 async function publishSeat(session, teamId, change) {
+	let chain = await readTeam(session, teamId);
 	for (let attempt = 1; ; attempt += 1) {
-		const chain = await readTeam(session, teamId);
 		const team = chain.newest;
 		const { approverId } = session.identity;
 		const isOwn = (/** @type {{ approverId: string }} */ seat) =>
@@ -75,6 +75,15 @@ async function publishSeat(session, teamId, change) {
 		} catch (error) {
 			const isTaken = isRefusedWith(error, "TEAM_STATE_TAKEN");
 			if (!isTaken || attempt === ATTEMPTS) throw error;
+			chain = await readTeam(session, teamId);
+			// The gateway has lost the state, as in a failover.
+			if (chain.newest.seq === team.seq)
+				await session.client.call({
+					method: "POST",
+					path,
+					body: team.raw,
+					expect: [200, 201],
+				});
 		}
 	}
 }
@@ -155,8 +164,7 @@ export async function inviteStandIn(session, teamId, approverId) {
 async function awaitConsent({ client }, link, invited, signal) {
 	const call = { path: teamPath(link.teamId, "consents"), expect: [200] };
 	while (!signal.aborted) {
-		const answer = new Reader("answer", await client.json(call));
-		for (const node of answer.array("consents")) {
+		for (const node of await listConsents(client, call)) {
 			// The link proves a single consent. Others are listed beside it.
 			const consent = await receiveConsent(link, invited, node).catch(
 				(error) => void asProblem(error),
@@ -166,6 +174,20 @@ async function awaitConsent({ client }, link, invited, signal) {
 		await sleep(POLL_MS);
 	}
 	return null;
+}
+
+/**
+ * None while the gateway is away: the page waits on.
+ * @param {Session['client']} client
+ * @param {import('./gateway.js').Call} call
+ */
+async function listConsents(client, call) {
+	try {
+		return new Reader("answer", await client.json(call)).array("consents");
+	} catch (error) {
+		if (error instanceof Problem && error.isUnavailable) return [];
+		throw error;
+	}
 }
 
 /**
@@ -317,7 +339,15 @@ async function hiddenProblems(session, record, revoked) {
  * @param {DevicesLeft} left
  * @returns {ClearedSeat}
  */
-function clearedSeat(own, spelled, { name: team }, { revoked, gone, inForce }) {
+function clearedSeat(own, spelled, { name: team, seats }, left) {
+	const { revoked, gone } = left;
+	// A team has a device once: one that somebody else has put on their seat must not block this.
+	const others = peopleOf({
+		seats: seats.filter(({ approverId }) => approverId !== own.approverId),
+	});
+	const inForce = left.inForce.filter(
+		({ deviceId }) => !others.some((other) => hasDevice(other, deviceId)),
+	);
 	const { standIn: _, ...seat } = spelled;
 	const { standIn } = own;
 	const ended =

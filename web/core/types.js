@@ -40,8 +40,9 @@
  */
 
 /**
- * The team through which an agent asks this person.
+ * A team through which an agent asks this person.
  * @typedef {object} PairedTeam
+ * @property {string} teamId
  * @property {string} name
  * @property {boolean} endsForAll the end of the pairing here ends it for all members
  */
@@ -543,6 +544,7 @@
  * @property {{}} teamUnknown this device does not take part in the team that is asked
  * @property {{ team: string }} notOnSeat this device is not on the seat of its person in the team …
  * @property {{ problem: Problem }} teamsUnread teams that were joined on another device may still count a revoked one: …
+ * @property {{ team: string }} teamNotJoined no device in force has joined the team …, which may still count a revoked one
  * @property {{ problem: Problem }} notVouched members of teams may forget agents that a revoked device has introduced: …
  * @property {{ team: string, problem: Problem }} deviceNotAdded the team … does not count a new device: …
  * @property {{ team: string, problem: Problem }} deviceNotRemoved the team … still counts a revoked device: …

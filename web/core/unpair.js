@@ -3,35 +3,53 @@
 import { textOrNull } from "./agents.js";
 import { isRefusedWith } from "./gateway.js";
 import { asProblem, Problem } from "./problem.js";
+import { heldPairings } from "./records.js";
 import { peopleOf } from "./team.js";
 import { chainOf } from "./teams.js";
 
+/** @typedef {import('./records.js').EnforcerRecord} EnforcerRecord */
+/** @typedef {import('./records.js').UntoldEnd} UntoldEnd */
 /** @typedef {import('./session.js').Session} Session */
 
 /** More pairings than anyone has: a gateway that pages for ever is stopped. */
 const MAX_PAGES = 100;
 
 /**
- * The team through which an enforcer asks this person, as far as this device knows.
+ * The teams through which an enforcer asks this person, as far as this device knows.
  * @param {Session} session
  * @param {string} enforcerId
- * @returns {Promise<import('./types.js').PairedTeam | null>}
+ * @returns {Promise<import('./types.js').PairedTeam[]>}
  */
-export async function pairedTeam({ enforcers, identity, store }, enforcerId) {
-	const { teamId, introducedBy } = enforcers.get(enforcerId) ?? {};
-	const record = teamId === undefined ? null : await store.team(teamId);
-	if (record === null) return null;
-	const { name, seats } = (await chainOf(record)).newest;
-	const isOwn = (/** @type {{ approverId: string }} */ { approverId }) =>
-		approverId === identity.approverId;
-	if (!peopleOf({ seats }).some(isOwn)) return null;
-	const isOwner = seats.some((seat) => isOwn(seat) && seat.isOwner);
-	// Only the device that paired it has the token, and the gateway takes that from owners alone.
-	return { name, endsForAll: introducedBy === null && isOwner };
+export async function pairedTeams(session, enforcerId) {
+	const record = session.enforcers.get(enforcerId);
+	return record === undefined ? [] : teamsOf(session, record);
 }
 
 /**
- * Ends a pairing, here and at the gateway, there for all devices, and for a team as `pairedTeam`
+ * @param {Session} session
+ * @param {EnforcerRecord} record
+ */
+async function teamsOf({ identity, store }, record) {
+	const held = heldPairings(record).map(({ teamId }) => teamId);
+	/** @type {import('./types.js').PairedTeam[]} */
+	const teams = [];
+	for (const teamId of new Set([record.teamId, ...held])) {
+		const known = teamId === undefined ? null : await store.team(teamId);
+		if (known === null) continue;
+		const { name, seats } = (await chainOf(known)).newest;
+		const isOwn = (/** @type {{ approverId: string }} */ { approverId }) =>
+			approverId === identity.approverId;
+		if (!peopleOf({ seats }).some(isOwn)) continue;
+		const isOwner = seats.some((seat) => isOwn(seat) && seat.isOwner);
+		// Only the device that paired it has the token, and the gateway takes that from owners alone.
+		const endsForAll = isOwner && held.includes(teamId);
+		teams.push({ teamId: known.teamId, name, endsForAll });
+	}
+	return teams;
+}
+
+/**
+ * Ends a pairing, here and at the gateway, there for all devices, and for teams as `pairedTeams`
  * says. Here it ends even if the gateway cannot be told. Then that is the problem, and a repeated
  * call or `tellUnpaired` tells it.
  * @param {Session} session
@@ -46,11 +64,14 @@ export async function unpair(session, enforcerId) {
 		if (untold) await tellEnd(session, enforcerId, untold, untold.isUnread);
 		return;
 	}
-	const team = await pairedTeam(session, enforcerId);
-	const { teamId, routingToken } = record;
-	const isOwn = teamId === undefined || team?.endsForAll;
-	const tokens = isOwn && routingToken !== null ? [routingToken] : [];
-	const untold = { tokens, isOfTeam: teamId !== undefined, isUnread: true };
+	const teams = await teamsOf(session, record);
+	const held = heldPairings(record);
+	const ending = held.filter(({ teamId }) =>
+		teams.some((team) => team.teamId === teamId && team.endsForAll),
+	);
+	const direct = held.find(({ teamId }) => teamId === undefined)?.token ?? null;
+	const tokens = ending.map(({ token }) => token);
+	const untold = { tokens, direct, isUnread: true };
 	await session.unpin(record, untold);
 	await tellEnd(session, enforcerId, untold, true);
 }
@@ -64,7 +85,7 @@ export async function tellUnpaired(session) {
 	/** @type {Problem | null} */
 	let failure = null;
 	for (const { enforcerId, untold } of await session.store.unpaired()) {
-		if (untold === undefined || untold.tokens.length === 0) continue;
+		if (untold === undefined || tokensOf(untold).length === 0) continue;
 		try {
 			await tellEnd(session, enforcerId, untold, false);
 		} catch (error) {
@@ -79,38 +100,55 @@ export async function tellUnpaired(session) {
  * then.
  * @param {Session} session
  * @param {string} enforcerId
- * @param {import('./records.js').UntoldEnd} untold
+ * @param {UntoldEnd} untold
  * @param {boolean} readsList whether the list is asked for another token too
  */
 async function tellEnd(session, enforcerId, untold, readsList) {
 	/** @type {Problem | null} */
 	let failure = null;
-	let { tokens, isUnread } = untold;
-	const { isOfTeam } = untold;
+	let { direct, isUnread } = untold;
 	if (readsList)
 		try {
-			const direct = await tokenOf(session, enforcerId);
-			// Another device may have paired last.
-			if (direct !== null) tokens = [direct, ...(isOfTeam ? tokens : [])];
+			direct = (await tokenOf(session, enforcerId)) ?? direct;
 			isUnread = false;
 		} catch (error) {
 			failure = asProblem(error);
 		}
-	/** @type {string[]} */
-	const left = [];
-	for (const token of new Set(tokens)) {
+	/** @type {Set<string>} */
+	const left = new Set();
+	for (const token of tokensOf({ ...untold, direct })) {
 		try {
 			await revokePairing(session, token);
 		} catch (error) {
 			failure ??= asProblem(error);
 			// Otherwise it has ended already.
-			if (!isRefusedWith(error, "NOT_FOUND")) left.push(token);
+			if (!isRefusedWith(error, "NOT_FOUND")) left.add(token);
 		}
 	}
-	const isTold = left.length === 0 && !isUnread;
-	const now = isTold ? undefined : { tokens: left, isOfTeam, isUnread };
+	const isTold = left.size === 0 && !isUnread;
+	const now = isTold
+		? undefined
+		: leftOf({ ...untold, direct, isUnread }, left);
 	await session.store.keepUntold(enforcerId, now);
 	if (failure !== null) throw failure;
+}
+
+/** @param {UntoldEnd} untold */
+function tokensOf({ tokens, direct }) {
+	return direct === null ? tokens : [direct, ...tokens];
+}
+
+/**
+ * @param {UntoldEnd} untold
+ * @param {Set<string>} left the tokens that the gateway could not be told
+ * @returns {UntoldEnd}
+ */
+function leftOf({ tokens, direct, isUnread }, left) {
+	return {
+		tokens: tokens.filter((token) => left.has(token)),
+		direct: direct !== null && left.has(direct) ? direct : null,
+		isUnread,
+	};
 }
 
 /**

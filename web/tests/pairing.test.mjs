@@ -69,7 +69,9 @@ async function offered(known) {
 			enforcerLabel: "your friendly bot",
 		};
 		return {
-			members: path.includes("resolve") ? resolved : { routingToken: "token" },
+			members: path.includes("resolve")
+				? resolved
+				: { routingToken: `token ${sent.length}` },
 		};
 	};
 	session.client.call = async ({ path }) => calls.push(path);
@@ -177,4 +179,15 @@ test("an owner pairs the enforcer with a team, and nobody else can", async () =>
 	assert.equal(session.enforcers.get("prod").teamId, head.teamId);
 	await (await readPairingLink(session, link())).accept(false, null);
 	assert.equal(sent[1].team, undefined);
+	// The pairing with the team holds beside it, and a new one with either takes the place of its own.
+	const heldNow = () => {
+		const { routingToken, others } = session.enforcers.get("prod");
+		return [routingToken, others];
+	};
+	assert.deepEqual(heldNow(), ["token 2", [{ token: "token 1", teamId }]]);
+	await (await readPairingLink(session, link())).accept(false, null);
+	assert.deepEqual(heldNow(), ["token 3", [{ token: "token 1", teamId }]]);
+	const again = await readPairingLink(session, link());
+	await again.accept(false, null, again.teams[0]);
+	assert.deepEqual(heldNow(), ["token 4", [{ token: "token 3" }]]);
 });

@@ -136,6 +136,53 @@ test("a stand-in is invited by a link, and only a consent that it proves counts"
 	);
 });
 
+test("the answer of a stand-in is waited for while the gateway is away", async () => {
+	const made = await teamScene();
+	await made.pin();
+	made.session.page = "https://page.example.org/";
+	const offer = await inviteStandIn(made.session, made.serves.teamId, "carol");
+	const link = parseTeamLink(offer.link);
+	const invited = { tenantId: "t", approverId: "carol" };
+	const own = [carol.bundle];
+	const consent = await spellConsent(link, invited, own, AT, carol);
+	made.serves.consents = [JSON.parse(consent)];
+	const { json } = made.session.client;
+	let isAway = true;
+	made.session.client.json = async (it) => {
+		if (!isAway) return json(it);
+		isAway = false;
+		throw Problem.of("unreachable", {});
+	};
+	const candidate = await offer.consent(new AbortController().signal);
+	assert.equal(candidate.approverId, "carol");
+	assert.equal(isAway, false);
+});
+
+test("a state that the gateway has lost is published again, before the next one", async () => {
+	const made = await teamScene();
+	const second = await next(made.first, { name: "refunds" }, owner);
+	await made.pin(await chainOf(made.first, second));
+	// The newest state that the gateway has is the first one.
+	const stored = [0];
+	const { call } = made.session.client;
+	made.session.client.call = async (it) => {
+		const { seq } = JSON.parse(it.body).statement;
+		if (seq > stored.at(-1) + 1)
+			throw Problem.of("refused", {
+				status: 409,
+				code: "TEAM_STATE_TAKEN",
+				message: "",
+			});
+		stored.push(seq);
+		return call(it);
+	};
+	const candidate = { approverId: "carol", devices: [carol.bundle] };
+	const time = { from: Date.now(), until: Date.now() + HOUR };
+	await setStandIn(made.session, made.serves.teamId, candidate, time);
+	assert.deepEqual(stored, [0, 1, 2]);
+	assert.deepEqual(made.posted[0].body, second);
+});
+
 test("nobody who is in the team already is invited to stand in, or named", async () => {
 	const made = await teamScene({
 		seats: ([olga, alice, bobs]) => [

@@ -15,6 +15,7 @@ import {
 	chainOf,
 	HOUR,
 	next,
+	owner,
 	seatOf,
 	teamScene,
 } from "./teams.mjs";
@@ -112,6 +113,16 @@ test("a revocation ends the stand-in, also one that a thief named before leaving
 	made.serves.states.push(made.posted[0].body);
 	assert.deepEqual(await clearSeats(made.session, idsOf(stolen)), []);
 	assert.equal(made.posted.length, 1);
+});
+
+test("a device that somebody else has listed stops no revocation", async () => {
+	const made = await seatScene([laptop], ["device", stolen]);
+	const [olga, alice] = made.first.statement.seats;
+	const seats = [olga, alice, seatOf("mallory", [laptop])];
+	made.serves.states.push(await next(made.first, { seats }, owner));
+	const notices = await clearSeats(made.session, idsOf(stolen));
+	assert.deepEqual(notices, []);
+	assert.deepEqual(published(made).devices, texts(made.device));
 });
 
 test("a device that is known to be revoked leaves the seat, and the stand-in ends", async () => {
@@ -377,7 +388,8 @@ test("a team that only the stolen device has joined is looked for before, or rep
 	assert.deepEqual(published(made).devices, texts(made.device));
 	// Meanwhile its word counts for nothing.
 	made.store.records.clear();
-	assert.deepEqual(await approver.revokeDevice(deviceId), []);
+	const told = await approver.revokeDevice(deviceId);
+	assert.deepEqual(codesOf(told), ["teamNotJoined"]);
 	assert.equal(made.store.records.size, 0);
 });
 

@@ -37,6 +37,11 @@ async function strangeTeam() {
 	return made;
 }
 
+/** The name of the newest state. */
+const newestOf = (states) =>
+	states.reduce((a, b) => (b.statement.seq > a.statement.seq ? b : a)).statement
+		.name;
+
 const toTeams = ({ posted }) =>
 	posted.filter(({ path }) => path.startsWith("/v1/teams/"));
 
@@ -53,7 +58,11 @@ test("a copy of a state with an invented signature puts nobody into a team", asy
 		[first, second, third, await invented(second, device)],
 	]) {
 		serves.states = states;
-		assert.deepEqual(await learnTeams(session), []);
+		const told = await learnTeams(session);
+		assert.deepEqual(
+			told.map(({ code, values }) => [code, values.team]),
+			[["teamNotJoined", newestOf(states)]],
+		);
 		assert.equal(await learnEnforcers(session), false);
 		await shareEnforcers(session, async () => {});
 		assert.equal(made.store.records.size, 0);
@@ -66,8 +75,9 @@ test("a copy of a state with an invented signature puts nobody into a team", asy
 		...(await invented(first, device)).signatures,
 	];
 	serves.states = [{ ...first, signatures: both }];
-	const [problem] = await learnTeams(session);
-	assert.equal(problem.code, "statementSignature");
+	const [notice] = await learnTeams(session);
+	assert.equal(notice.code, "teamsUnread");
+	assert.equal(notice.values.problem.code, "statementSignature");
 	assert.equal(made.store.records.size, 0);
 });
 
@@ -101,9 +111,25 @@ test("a gateway that lists teams without end is not followed", async () => {
 		asked.add(path.split("/")[3]);
 		throw Problem.of("slow", {});
 	};
-	const unread = await learnTeams(made.session);
+	const notices = await learnTeams(made.session);
 	assert.deepEqual([...asked], ids.slice(0, 64));
-	assert.equal(unread.length, 64);
+	assert.deepEqual(
+		notices.map(({ code }) => code),
+		["teamsUnread"],
+	);
+	// Also if it answers for all that are read: there may be more that count a device.
+	const { client } = made.session;
+	client.json = async ({ path }) => {
+		throw Problem.of("refused", {
+			status: 404,
+			code: "NOT_FOUND",
+			message: path,
+		});
+	};
+	const [notice] = await learnTeams(made.session);
+	assert.equal(notice.code, "teamsUnread");
+	client.members = async () => ({ members: { teams: teams.slice(0, 64) } });
+	assert.deepEqual(await learnTeams(made.session), []);
 });
 
 /** Every call takes this long, as far as it may. */
@@ -145,8 +171,8 @@ test("the search for teams ends with the time of one call", async (context) => {
 	made.session.client.members = async () => ({ members: { teams } });
 	const now = takesTime(context, made.session.client, 1_000);
 	const before = now();
-	const [problem] = await learnTeams(made.session);
-	assert.equal(problem.code, "slow");
+	const [notice] = await learnTeams(made.session);
+	assert.equal(notice.values.problem.code, "slow");
 	assert.ok(now() - before <= 15_000);
 	assert.equal(made.store.records.size, 0);
 });

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { LiveValue } from "../core/live.js";
 import { Problem } from "../core/problem.js";
-import { pairedTeam, tellUnpaired, unpair } from "../core/unpair.js";
+import { pairedTeams, tellUnpaired, unpair } from "../core/unpair.js";
 import { buttonsOf, dialogOf, fakeDocument, shown } from "./elements.mjs";
 import {
 	AT,
@@ -72,7 +72,9 @@ async function pairingScene({ seats, direct = null, record = {} }) {
 /** The tokens that are kept until the gateway is told. */
 const untold = ({ unpaired }) =>
 	[...unpaired.values()].flatMap(({ untold }) =>
-		untold?.tokens.length ? [untold.tokens] : [],
+		untold && (untold.direct !== null || untold.tokens.length > 0)
+			? [[untold.direct, ...untold.tokens].filter((token) => token !== null)]
+			: [],
 	);
 
 const introduced = { routingToken: null, introducedBy: owner.bundle.deviceId };
@@ -107,10 +109,10 @@ for (const [name, scene, endsForAll, ended] of [
 ])
 	test(`unpairing on ${name} ends ${ended.join(" and ") || "nothing else"}`, async () => {
 		const made = await pairingScene(scene);
-		const team = await pairedTeam(made.session, "ci");
+		const { teamId } = made.serves;
 		assert.deepEqual(
-			team,
-			endsForAll === null ? null : { name: "payments", endsForAll },
+			await pairedTeams(made.session, "ci"),
+			endsForAll === null ? [] : [{ teamId, name: "payments", endsForAll }],
 		);
 		await unpair(made.session, "ci");
 		assert.equal(made.session.enforcers.size, 0);
@@ -120,10 +122,27 @@ for (const [name, scene, endsForAll, ended] of [
 		);
 	});
 
+for (const [name, newest, others] of [
+	["directly afterwards", { teamId: undefined }, (teamId) => [{ teamId }]],
+	["directly before", {}, () => [{}]],
+])
+	test(`an agent of a team that was also paired ${name} is unpaired from both`, async () => {
+		const made = await pairingScene({ seats: isOwner, record: newest });
+		const { session, serves } = made;
+		const [other] = others(serves.teamId);
+		const record = session.enforcers.get("ci");
+		record.others = [{ token: "earlier", ...other }];
+		const [team] = await pairedTeams(session, "ci");
+		assert.deepEqual([team.name, team.endsForAll], ["payments", true]);
+		await unpair(session, "ci");
+		assert.deepEqual(told(made).sort(), ["earlier", "kept"]);
+		assert.deepEqual(untold(made), []);
+	});
+
 test("a device that does not know the team any more ends nothing of it", async () => {
 	const made = await pairingScene({ seats: isOwner });
 	made.store.records.clear();
-	assert.equal(await pairedTeam(made.session, "ci"), null);
+	assert.deepEqual(await pairedTeams(made.session, "ci"), []);
 	await unpair(made.session, "ci");
 	assert.deepEqual(made.posted, []);
 });
@@ -226,15 +245,22 @@ test("a pairing that is made again forgets the tokens of the one before", async 
 	assert.equal(made.unpaired.size, 0);
 });
 
-for (const [team, words] of [
-	[null, "on this device. You can pair it again"],
+for (const [teams, words] of [
+	[[], "on this device. You can pair it again"],
 	[
-		{ name: "payments", endsForAll: true },
+		[{ name: "payments", endsForAll: true }],
 		"for all members of the team payments",
 	],
 	[
-		{ name: "payments", endsForAll: false },
+		[{ name: "payments", endsForAll: false }],
 		"The team payments stays paired, so the agent still asks you",
+	],
+	[
+		[
+			{ name: "payments", endsForAll: true },
+			{ name: "operations", endsForAll: true },
+		],
+		"for all members of the team operations",
 	],
 ])
 	test(`the question before unpairing says: ${words}`, async () => {
@@ -252,7 +278,7 @@ for (const [team, words] of [
 			sessions: async () => [],
 			refreshAgents: async () => {},
 			orders: async () => [],
-			pairedTeam: async () => team,
+			pairedTeams: async () => teams,
 			unpair: async (enforcerId) => void unpaired.push(enforcerId),
 		};
 		const element = await shown(agentView, approver, ["ci"]);

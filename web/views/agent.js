@@ -135,8 +135,8 @@ export function view(context) {
 		kind: "bad-quiet",
 		on: () =>
 			busy(unpair, unpairPlace, async () => {
-				const team = await approver.pairedTeam(found.enforcerId);
-				askToUnpair(context, found, team);
+				const teams = await approver.pairedTeams(found.enforcerId);
+				askToUnpair(context, found, teams);
 			}),
 	});
 	return {
@@ -319,25 +319,28 @@ function promptForm(approver, agent, sessions) {
 }
 
 /**
- * @param {import('../core/types.js').PairedTeam | null} team
+ * @param {import('../core/types.js').PairedTeam[]} teams
  */
-function unpairText(team) {
-	if (team === null) return texts.agents.unpairText;
-	const text = team.endsForAll ? "unpairTeam" : "unpairMember";
-	return texts.agents[text](visibleText(team.name));
+function unpairText(teams) {
+	if (teams.length === 0) return texts.agents.unpairText;
+	const said = teams.map(({ name, endsForAll }) => {
+		const text = endsForAll ? "unpairTeam" : "unpairMember";
+		return texts.agents[text](visibleText(name));
+	});
+	return said.join(" ");
 }
 
 /**
  * @param {import('../ui/view.js').JoinedContext} context
  * @param {Agent} agent
- * @param {import('../core/types.js').PairedTeam | null} team
+ * @param {import('../core/types.js').PairedTeam[]} teams
  */
-function askToUnpair({ approver, go }, agent, team) {
+function askToUnpair({ approver, go }, agent, teams) {
 	const name = agentName(agent);
 	confirmDialog(
 		{
 			title: texts.agents.unpairTitle(name),
-			text: unpairText(team),
+			text: unpairText(teams),
 			action: texts.agents.unpair,
 			kind: "bad",
 		},

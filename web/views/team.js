@@ -31,8 +31,8 @@ export function view({ approver, args }) {
 		element.querySelector("h1")?.focus();
 	};
 	const done = (/** @type {TeamState} */ team) => {
-		// The link has served, and its secret need not stay in the address.
-		history.replaceState(null, "", "#/teams");
+		// The link has served, and its secret need not stay in the address. Links to the teams lead elsewhere.
+		history.replaceState(null, "", "#/team");
 		show(joined(team));
 	};
 	const back = { href: "#/teams", text: title };

@@ -59,6 +59,12 @@ impl TeamSeat {
         self.device(id).is_some()
     }
 
+    /// Whether this is a device of the member or of the stand-in.
+    pub fn names_device(&self, id: DeviceId) -> bool {
+        let stand_in = self.stand_in.iter().flat_map(|it| &it.devices);
+        self.devices.iter().chain(stand_in).any(|it| it.id() == id)
+    }
+
     /// Whether this person stands in with this device, at some time.
     pub fn has_stand_in_device(&self, approver: &ApproverId, id: DeviceId) -> bool {
         let stand_in = self.stand_in.as_ref();

@@ -254,8 +254,7 @@ impl Approver {
         known: &KnownDevices,
     ) -> Result<Vec<SeatNotice>> {
         // Before the word of that device counts for nothing.
-        let adopted = self.adopt_teams().await;
-        let mut notices: Vec<_> = adopted.err().map(SeatNotice::Unread).into_iter().collect();
+        let mut notices = self.adopt_teams().await;
         // A device that was added a moment ago stays.
         let _known = self.follow_statements().await;
         // A device that is revoked signs nothing any more, so it gives up its own seats first.

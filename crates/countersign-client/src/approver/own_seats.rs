@@ -15,6 +15,10 @@ use countersign_protocol::id::ApproverId;
 pub enum SeatNotice {
     /// The teams that were joined on other devices could not be looked for.
     Unread(ClientError),
+    /// No device that this one trusts has agreed to be in it.
+    NotJoined {
+        team: String,
+    },
     NotAdded {
         team: String,
         problem: ClientError,
@@ -47,6 +51,7 @@ impl SeatNotice {
     pub fn is_failure(&self) -> bool {
         match self {
             Self::Unread(_)
+            | Self::NotJoined { .. }
             | Self::NotAdded { .. }
             | Self::NotRevoked { .. }
             | Self::LastDevice { .. }
@@ -62,6 +67,11 @@ impl fmt::Display for SeatNotice {
             Self::Unread(problem) => write!(
                 f,
                 "teams that you have joined on another device may still count the device: {problem}; repeat this on that device"
+            ),
+            Self::NotJoined { team } => write!(
+                f,
+                "the gateway says that you are in the team {}, which no device in force has joined; if a device that you have revoked has, it still counts there: ask an owner to remove you",
+                visible(team)
             ),
             Self::NotAdded { team, problem } => write!(
                 f,
@@ -173,10 +183,16 @@ impl Approver {
         let Some(seat) = chain.content().seat(&self.id) else {
             return Ok(notices);
         };
+        // A team has a device once: one that somebody else has put on their seat must not block this.
+        let of_others = |id| {
+            let mut seats = chain.content().seats.iter();
+            seats.any(|it| it.approver != self.id && it.names_device(id))
+        };
         let mut own = self.own_bundles()?;
-        own.retain(|device| device.id() != revoked);
+        own.retain(|device| device.id() != revoked && !of_others(device.id()));
         let lost = self.lost_devices(seat, revoked, &own)?;
-        if !seat.has_device(revoked) && lost.is_empty() && seat.stand_in.is_none() {
+        let is_own = |device: &DeviceBundle| own.iter().any(|it| it.id() == device.id());
+        if seat.devices.iter().all(is_own) && seat.stand_in.is_none() {
             return Ok(notices);
         }
         if own.is_empty() {

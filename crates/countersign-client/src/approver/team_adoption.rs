@@ -2,9 +2,10 @@
 //! agreed to be in it.
 
 use super::devices::array;
+use super::own_seats::SeatNotice;
 use super::role::Approver;
 use crate::access::call_deadline;
-use crate::error::Result;
+use crate::error::{ClientError, Result};
 use crate::gateway::GatewayCall;
 use crate::profile::{EnforcerRecord, TeamRecord};
 use crate::team_reading::read_chain;
@@ -18,6 +19,14 @@ use tokio::time::Instant;
 
 /// Of those that the gateway lists. One that names more is not followed.
 const MAX_ADOPTED: usize = 64;
+
+/// A team of which this device knew nothing.
+enum ListedTeam {
+    /// This device, or one that it trusts, has agreed to be in it.
+    Joined(TeamChain),
+    /// The gateway says that this person is in it, and nobody else does.
+    Strange(TeamChain),
+}
 
 /// The introductions to a team that count by its newest state.
 pub(super) struct TeamIntroductions {
@@ -75,13 +84,13 @@ impl Approver {
                 continue;
             }
             let found = match file.find(head.team)? {
-                Some(record) => self.renew(&record).await.map(Some),
+                Some(record) => self.renew(&record).await.map(ListedTeam::Joined),
                 None => self.adopted(head.team, call_deadline()).await,
             };
             let chain = match found {
-                Ok(Some(chain)) => chain,
+                Ok(ListedTeam::Joined(chain)) => chain,
                 // It is a team of others now. A decision on one of its seats does not count without its head.
-                Ok(None) => continue,
+                Ok(ListedTeam::Strange(_)) => continue,
                 Err(error) if error.is_refusal(404) => continue,
                 Err(error) => return Err(error),
             };
@@ -92,9 +101,18 @@ impl Approver {
         Ok(chains)
     }
 
-    /// Takes part in the teams that other devices of this approver have joined. The first failure is
-    /// returned. All of them have the time of one call: others can seat this person in teams of theirs.
-    pub(super) async fn adopt_teams(&self) -> Result<()> {
+    /// Takes part in the teams that other devices of this approver have joined. All of them have the
+    /// time of one call: others can seat this person in teams of theirs. A notice tells of each team
+    /// that may count a device of this person and cannot be told of its end here.
+    pub(super) async fn adopt_teams(&self) -> Vec<SeatNotice> {
+        let mut notices = Vec::new();
+        if let Err(problem) = self.adopt_listed(&mut notices).await {
+            notices.push(SeatNotice::Unread(problem));
+        }
+        notices
+    }
+
+    async fn adopt_listed(&self, notices: &mut Vec<SeatNotice>) -> Result<()> {
         let deadline = call_deadline();
         let call = GatewayCall::get(self.path(&["teams"]));
         let answer = self.access.call(&call, &[200, 404]).await?;
@@ -103,8 +121,9 @@ impl Approver {
             return Ok(());
         }
         let node = wire::parse(&answer.body)?;
-        let listed = array(&node, "teams")?.iter().take(MAX_ADOPTED);
-        let ids = listed.filter_map(|team| team.as_object()?.get("teamId")?.as_str());
+        let listed = array(&node, "teams")?;
+        let first = listed.iter().take(MAX_ADOPTED);
+        let ids = first.filter_map(|team| team.as_object()?.get("teamId")?.as_str());
         let (known, mut unknown) = (self.teams()?, Vec::new());
         for team in ids.filter_map(|id| TeamId::parse(id).ok()) {
             if known
@@ -114,14 +133,21 @@ impl Approver {
                 unknown.push(team);
             }
         }
+        let is_whole = listed.len() <= MAX_ADOPTED;
+        let mut failed = is_whole.then_some(()).ok_or(ClientError::Choice(
+            "the gateway lists more teams than a person can have",
+        ));
         if unknown.is_empty() {
-            return Ok(());
+            return failed;
         }
         // A device that has joined one may be new itself.
         self.follow_statements().await?;
-        let mut failed = Ok(());
         for team in unknown {
             match self.adopted(team, deadline).await {
+                Ok(ListedTeam::Strange(chain)) if self.is_in(&chain) => {
+                    let team = chain.content().name.clone();
+                    notices.push(SeatNotice::NotJoined { team });
+                }
                 Err(error) if !error.is_refusal(404) => failed = failed.and(Err(error)),
                 Ok(_) | Err(_) => {}
             }
@@ -129,8 +155,16 @@ impl Approver {
         failed
     }
 
+    fn is_in(&self, chain: &TeamChain) -> bool {
+        let mut seats = chain.content().seats.iter();
+        seats.any(|seat| {
+            let stand_in = seat.stand_in.as_ref();
+            seat.approver == self.id || stand_in.is_some_and(|it| it.approver == self.id)
+        })
+    }
+
     /// A team that another device of this approver has joined or changed.
-    async fn adopted(&self, team: TeamId, deadline: Instant) -> Result<Option<TeamChain>> {
+    async fn adopted(&self, team: TeamId, deadline: Instant) -> Result<ListedTeam> {
         let read = read_chain(&self.access, team, None, deadline).await?;
         if read.fork.is_some() {
             return Err(Error::TeamFork.into());
@@ -144,10 +178,10 @@ impl Approver {
         let mut signers = read.states.iter().flat_map(SignedTeamState::signers_named);
         let is_signed = signers.any(|id| trust.device(id).is_ok());
         if !is_signed && !consents.iter().any(is_own) {
-            return Ok(None);
+            return Ok(ListedTeam::Strange(read.chain));
         }
         self.keep_team(&read.chain)?;
-        Ok(Some(read.chain))
+        Ok(ListedTeam::Joined(read.chain))
     }
 
     /// The introductions to the teams of this device. A team that cannot be read, such as one that this

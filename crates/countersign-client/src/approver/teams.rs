@@ -292,7 +292,8 @@ impl Approver {
         let consent = &answer.consent;
         let head = self.change_team(chain, |content| {
             if let Some(seat) = content.seat_mut(consent.approver()) {
-                seat.devices = consent.devices().to_vec();
+                // A device that is lost now could have named the stand-in.
+                (seat.devices, seat.stand_in) = (consent.devices().to_vec(), None);
                 return Ok(());
             }
             content.seats.push(TeamSeat {

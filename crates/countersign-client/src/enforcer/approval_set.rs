@@ -180,6 +180,7 @@ impl PendingSet<'_> {
 
     /// Leaves the set to the next call. Nobody is here later to ask those whose time has not come.
     async fn park(&mut self, gaps: &[AskGap]) -> ApprovalDenial {
+        self.remember_claims();
         if let Some(kept) = &mut self.kept {
             kept.stored.is_everyone_asked = true;
             if let Err(error) = kept.write() {
@@ -198,6 +199,12 @@ impl PendingSet<'_> {
             needed: still_needed(gaps, &[]),
             until: kept.stored.artifact.expires_at(),
         }
+    }
+
+    /// Has the next call of the enforcer know the states of teams that decisions of this one name.
+    fn remember_claims(&self) {
+        let claims: Vec<_> = self.parts.iter().flat_map(SetPart::heads).collect();
+        let _unkept = self.enforcer.remember_claims(&claims);
     }
 
     /// Takes the set out of its file, for good. An error says that another call has done so.
@@ -298,10 +305,11 @@ impl PendingSet<'_> {
     }
 
     pub(super) async fn give_up(&mut self, reason: &str, mut cause: DenialCause) {
-        let claims: Vec<_> = self.parts.iter().flat_map(SetPart::heads).collect();
-        let _unkept = self.enforcer.remember_claims(&claims);
+        self.remember_claims();
         let _other = self.take();
         let _unknown = self.close(reason).await;
+        // Decisions that had come before may name others.
+        self.remember_claims();
         // The last approvals came too late to be waited for.
         let state = count_parts(&self.terms, &self.parts).state();
         if cause == DenialCause::Missing && matches!(state, VoteState::Satisfied(_)) {

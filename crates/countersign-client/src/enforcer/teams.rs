@@ -274,17 +274,11 @@ impl Enforcer {
         let head = *device.team().ok_or_else(unnamed)?;
         let read = read_chain(&self.access, head.team, None, call_deadline()).await?;
         let chain = read.chain;
-        let owner = chain.content().seat(device.approver());
-        let is_owner = owner.is_some_and(|it| it.owner && it.has_device(device.bundle().id()));
         if read.fork.is_some() {
             return Err(Error::TeamFork.into());
         }
         if !chain.knows(&head)? {
             return Err(withheld_by(&chain, device.approver().to_string()));
-        }
-        if !is_owner {
-            let problem = "the device that answered is not an owner's of the team; pair again with one of its owners";
-            return Err(ClientError::Choice(problem));
         }
         let mut record = TeamRecord::new(&chain, self.access.now());
         record.routing_token = Some(token.text().to_owned());
@@ -294,7 +288,12 @@ impl Enforcer {
             if let Some(known) = known.and_then(|known| known.chain().ok()) {
                 record.extend(&known, self.access.now());
             }
-            record.chain()?;
+            let chain = record.chain()?;
+            let owner = chain.content().seat(device.approver());
+            if !owner.is_some_and(|it| it.owner && it.has_device(device.bundle().id())) {
+                let problem = "the device that answered is not an owner's of the team; pair again with one of its owners";
+                return Err(ClientError::Choice(problem));
+            }
             teams.retain(|known| known.team_id != record.team_id);
             teams.push(record);
             Ok(())
