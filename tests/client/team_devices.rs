@@ -3,6 +3,8 @@
 use countersign::client::approver::{Approver, SeatNotice};
 use countersign::e2e::{DeviceBundle, DeviceKeys, DeviceName, TeamChain, TeamLink};
 
+use serde_json::{Value, json};
+
 use super::devices::asks;
 use super::tamper::Tamper;
 use super::team_seats::name_stand_in;
@@ -83,12 +85,20 @@ async fn a_device_that_revokes_itself_leaves_its_seats_first() {
     assert!(notices.unwrap().is_empty());
     let left = devices_of(&world, "bob").await;
     assert_eq!(left, [phone.device_id().to_string()]);
-    // The last one cannot leave, and its person is told.
+    // The last one cannot leave, and its person is told. Its stand-in ends.
+    let erin = world.scene.approver("erin", "erin").await;
+    name_stand_in(&phone, TEAM, &erin).await;
     let notices = phone.revoke_device(phone.device_id()).await.unwrap();
-    assert!(
-        matches!(notices.as_slice(), [SeatNotice::LastDevice { team }] if team == TEAM),
-        "{notices:?}"
-    );
+    let [
+        SeatNotice::LastDevice { team },
+        SeatNotice::StandInEnded { .. },
+    ] = notices.as_slice()
+    else {
+        panic!("{notices:?}");
+    };
+    assert_eq!(team, TEAM);
+    let chain = seen(&world).await;
+    assert!(chain.content().seats.iter().all(|it| it.stand_in.is_none()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -165,9 +175,8 @@ async fn a_device_that_could_not_be_taken_off_goes_with_the_next_revocation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_member_who_lists_a_device_of_another_one_stops_no_revocation() {
+async fn a_member_who_lists_a_device_of_another_one_stops_no_other_change_of_the_seat() {
     let world = TeamWorld::start().await;
-    let phone = phone_of_bob(&world).await;
     let tablet = world.scene.device("bob", "tablet").await;
     let request = asks(&tablet).await;
     let taken = device_of(&world.scene, "tablet").bundle;
@@ -181,7 +190,18 @@ async fn a_member_who_lists_a_device_of_another_one_stops_no_revocation() {
         Ok(())
     });
     listed.await.unwrap();
-    world.bob.add_device(&request).await.unwrap();
+    // Nor do they keep another new device from the seat.
+    let phone = world.scene.device("bob", "phone").await;
+    for request in [request, asks(&phone).await] {
+        world.bob.add_device(&request).await.unwrap();
+    }
+    let notices = world.bob.add_to_seats().await.unwrap();
+    assert!(
+        matches!(notices.as_slice(), [SeatNotice::NotAdded { .. }]),
+        "{notices:?}"
+    );
+    let ids = [world.bob.device_id(), phone.device_id()].map(|id| id.to_string());
+    assert_eq!(devices_of(&world, "bob").await, ids);
     let notices = world.bob.revoke_device(phone.device_id()).await.unwrap();
     assert!(notices.is_empty(), "{notices:?}");
     let left = devices_of(&world, "bob").await;
@@ -220,6 +240,24 @@ async fn a_damaged_record_of_teams_stops_no_revocation() {
     let known = world.bob.devices().await.unwrap();
     let revoked = known.find(phone.device_id());
     assert!(revoked.is_none_or(|device| !device.standing.is_in_force()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forked_team_is_not_forgotten_and_learned_again_as_if_it_were_whole() {
+    let world = TeamWorld::start().await;
+    let file = world
+        .scene
+        .directory
+        .path()
+        .join("countersign/bob.joined.json");
+    let mut kept: Value = serde_json::from_slice(&std::fs::read(&file).unwrap()).unwrap();
+    kept["teams"][0]["fork"] = json!(["one state", "another"]);
+    std::fs::write(&file, kept.to_string()).unwrap();
+    let refused = world.bob.leave_team(TEAM).await.unwrap_err().to_string();
+    assert!(refused.contains("contradictory"), "{refused}");
+    world.bob.share_enforcers().await.unwrap();
+    let problem = world.bob.team(TEAM).await.unwrap_err();
+    assert!(problem.to_string().contains("contradict"), "{problem}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

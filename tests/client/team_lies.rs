@@ -159,7 +159,7 @@ async fn a_parked_call_remembers_the_newer_states_that_it_has_heard_of() {
     gateway.hides.store(true, Ordering::Relaxed);
     change(&world.alice, without("bob")).await;
     let request = ApprovalRequest {
-        timeout: Duration::from_secs(5),
+        timeout: Duration::from_secs(10),
         ..question(command(&["git", "push"]))
     };
     let kept = Some(Duration::from_secs(3_600));

@@ -585,7 +585,8 @@ export class Approver {
 			const { tellUnpaired } = await loaded(import("./unpair.js"));
 			await tellUnpaired(this.session);
 		};
-		for (const act of [share, tell])
+		// An agent that another device has paired again takes the place of what was not told.
+		for (const act of [tell, share])
 			try {
 				await act();
 			} catch (error) {

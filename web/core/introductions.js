@@ -15,6 +15,7 @@ import {
 } from "./introduction.js";
 import { sign } from "./keys.js";
 import { asProblem, Problem } from "./problem.js";
+import { heldPairings } from "./records.js";
 import { spellSigned } from "./statements.js";
 import {
 	hasDevice,
@@ -253,7 +254,10 @@ export async function introduceToTeams(session, ofTeams, deadline) {
 	await each(owned, (ofTeam) => {
 		const { teamId } = ofTeam.team;
 		const isVouched = (/** @type {EnforcerRecord} */ record) => {
-			if (record.introducedBy === null && record.teamId === teamId) return true;
+			const isNewest = record.introducedBy === null && record.teamId === teamId;
+			const held = heldPairings(record);
+			if (isNewest || held.some((pairing) => pairing.teamId === teamId))
+				return true;
 			const listed = introductionsOf(ofTeam, record);
 			// A device on the own seat that this one does not trust may be a thief's.
 			return isOfTeam(record)

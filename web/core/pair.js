@@ -14,10 +14,10 @@ import {
 	parsePairingLink,
 	proveAnswer,
 } from "./pairing.js";
-import { Problem } from "./problem.js";
+import { asProblem, Problem } from "./problem.js";
 import { heldPairings } from "./records.js";
 import { ownSeat, readTeams } from "./teams.js";
-import { revokePairing } from "./unpair.js";
+import { revokePairing, tellUnpaired } from "./unpair.js";
 
 /** @typedef {import('./keys.js').EnforcerBundle} EnforcerBundle */
 /** @typedef {import('./session.js').Session} Session */
@@ -234,6 +234,8 @@ async function pin(
 		...(teamId === undefined ? {} : { teamId }),
 		...(others.length === 0 ? {} : { others }),
 	};
+	// The new pairing takes the place of what the gateway was not told of the old ones.
+	await tellUnpaired(session).catch(asProblem);
 	try {
 		await session.pin(record);
 	} catch (error) {

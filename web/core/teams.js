@@ -16,7 +16,7 @@ import { parseConsent, parseTeamLink, spellConsent } from "./teamconsent.js";
 /** @typedef {import('./types.js').TeamHead} TeamHead */
 /** @typedef {import('./types.js').TeamSeat} TeamSeat */
 
-/** Of those that the gateway lists. One that names more is not followed. */
+/** Of those that the gateway lists and this device does not know. One that names more is not followed. */
 const MAX_LEARNED = 64;
 
 /**
@@ -195,29 +195,13 @@ async function readPinned(session) {
 			const chain = await refresh(session, record);
 			return { chain, isForked: false, isGone: false };
 		} catch (error) {
+			// The gateway could show a forked team that is forgotten again, as if it were whole.
 			const isForked = asProblem(error).code === "teamFork";
-			const isGone = isForked
-				? await isHidden(session, record)
-				: isRefusedWith(error, "NOT_FOUND");
+			const isGone = isRefusedWith(error, "NOT_FOUND");
 			return { chain: await chainOf(record), isForked, isGone };
 		}
 	});
 	return Promise.all(read);
-}
-
-/**
- * Whether the gateway shows a forked team no more, as after this person was removed from it.
- * @param {Session} session
- * @param {TeamRecord} record
- */
-async function isHidden({ client }, { teamId, digests }) {
-	const path = `${teamPath(teamId, "states")}?after=${digests.length - 1}`;
-	try {
-		await client.json({ path, expect: [200] });
-		return false;
-	} catch (error) {
-		return isRefusedWith(error, "NOT_FOUND");
-	}
 }
 
 /**
@@ -295,16 +279,17 @@ export async function learnTeams(session) {
 	};
 	const { members } = await client.members(within(deadline, call));
 	const listed = Array.isArray(members.teams) ? members.teams : [];
+	const known = new Set((await store.teams()).map(({ teamId }) => teamId));
+	const ids = listed.map((/** @type {any} */ team) => String(team?.teamId));
+	const unknown = ids.filter((/** @type {string} */ id) => !known.has(id));
 	/** @type {Problem[]} */
 	const notices = [];
 	/** @type {Problem | null} */
 	let problem =
-		listed.length > MAX_LEARNED
+		unknown.length > MAX_LEARNED
 			? Problem.of("answer", { expected: "teams" })
 			: null;
-	for (const team of listed.slice(0, MAX_LEARNED)) {
-		const teamId = String(team?.teamId);
-		if ((await store.team(teamId)) !== null) continue;
+	for (const teamId of unknown.slice(0, MAX_LEARNED)) {
 		try {
 			const { chain, isJoined } = await adopt(session, teamId, deadline);
 			const { name, seats } = chain.newest;

@@ -37,6 +37,16 @@ async function readTeam(session, teamId) {
 }
 
 /**
+ * @param {Session} session
+ * @param {string} teamId
+ * @param {string} body
+ */
+async function postState({ client }, teamId, body) {
+	const path = teamPath(teamId, "states");
+	await client.call({ method: "POST", path, body, expect: [200, 201] });
+}
+
+/**
  * Publishes a state that differs only in the own seat. Gives the newest states.
  * @param {Session} session
  * @param {string} teamId
@@ -66,25 +76,23 @@ async function publishSeat(session, teamId, change) {
 		);
 		// Nothing is published that this device would not follow.
 		await chain.follow(await parseState(parse("team", body)));
-		const path = teamPath(teamId, "states");
 		try {
-			const call = { path, body, expect: [200, 201] };
-			await session.client.call({ method: "POST", ...call });
-			await session.store.keepTeam(recordOf(chain));
-			return chain;
+			await postState(session, teamId, body);
 		} catch (error) {
 			const isTaken = isRefusedWith(error, "TEAM_STATE_TAKEN");
 			if (!isTaken || attempt === ATTEMPTS) throw error;
-			chain = await readTeam(session, teamId);
-			// The gateway has lost the state, as in a failover.
-			if (chain.newest.seq === team.seq)
-				await session.client.call({
-					method: "POST",
-					path,
-					body: team.raw,
-					expect: [200, 201],
-				});
+			const read = await readTeam(session, teamId);
+			if (read.newest.seq > team.seq) {
+				chain = read;
+				continue;
+			}
+			// The gateway has lost the state, as in a failover. Another one of the same number as `body`
+			// would be a fork if somebody has read that.
+			await postState(session, teamId, team.raw);
+			await postState(session, teamId, body);
 		}
+		await session.store.keepTeam(recordOf(chain));
+		return chain;
 	}
 }
 
@@ -202,14 +210,18 @@ export async function addToSeats(session, devices) {
 	const notices = [];
 	for (const record of await session.store.teams()) {
 		if (record.fork !== null) continue;
+		let isOfOthers = false;
 		try {
-			await publishSeat(session, record.teamId, (own, seat) => {
-				const fresh = devices.filter(
+			await publishSeat(session, record.teamId, (own, seat, team) => {
+				const missing = devices.filter(
 					({ deviceId }) => !hasDevice(own, deviceId),
 				);
+				const fresh = outsideOthers(missing, own, team);
+				isOfOthers = fresh.length < missing.length;
 				const now = [...seat.devices, ...fresh.map(({ text }) => text)];
 				return fresh.length === 0 ? null : { ...seat, devices: now };
 			});
+			if (isOfOthers) throw Problem.of("teamState", { reason: "device twice" });
 		} catch (error) {
 			// The gateway shows a team to its people only.
 			if (!isRefusedWith(error, "NOT_FOUND"))
@@ -217,6 +229,22 @@ export async function addToSeats(session, devices) {
 		}
 	}
 	return notices;
+}
+
+/**
+ * The devices that no other member has. A team has a device once: one that somebody else has put on
+ * their seat must not block the others.
+ * @param {DeviceBundle[]} devices
+ * @param {TeamSeat} own
+ * @param {Pick<TeamState, 'seats'>} team
+ */
+function outsideOthers(devices, { approverId }, { seats }) {
+	const others = peopleOf({
+		seats: seats.filter((seat) => seat.approverId !== approverId),
+	});
+	return devices.filter(
+		({ deviceId }) => !others.some((other) => hasDevice(other, deviceId)),
+	);
 }
 
 /**
@@ -341,13 +369,7 @@ async function hiddenProblems(session, record, revoked) {
  */
 function clearedSeat(own, spelled, { name: team, seats }, left) {
 	const { revoked, gone } = left;
-	// A team has a device once: one that somebody else has put on their seat must not block this.
-	const others = peopleOf({
-		seats: seats.filter(({ approverId }) => approverId !== own.approverId),
-	});
-	const inForce = left.inForce.filter(
-		({ deviceId }) => !others.some((other) => hasDevice(other, deviceId)),
-	);
+	const inForce = outsideOthers(left.inForce, own, { seats });
 	const { standIn: _, ...seat } = spelled;
 	const { standIn } = own;
 	const ended =

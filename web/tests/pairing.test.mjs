@@ -8,6 +8,7 @@ import { canonical } from "../core/canonical.js";
 import { pairByCode, readPairingLink } from "../core/pair.js";
 import { RANDOM } from "../core/seal.js";
 import {
+	AT,
 	chainOf,
 	contentOf,
 	seatOf,
@@ -52,7 +53,8 @@ async function offered(known) {
 					],
 				],
 	);
-	Object.assign(session.store, teamStore());
+	const unpaired = async () => [];
+	Object.assign(session.store, teamStore(), { unpaired });
 	session.pin = async (record) =>
 		session.enforcers.set(record.enforcerId, record);
 	const sent = [];
@@ -190,4 +192,26 @@ test("an owner pairs the enforcer with a team, and nobody else can", async () =>
 	const again = await readPairingLink(session, link());
 	await again.accept(false, null, again.teams[0]);
 	assert.deepEqual(heldNow(), ["token 4", [{ token: "token 3" }]]);
+});
+
+test("the gateway is told of ended pairings before a new one takes their place", async () => {
+	const { session, link } = await offered(null);
+	const untold = { tokens: ["of a team"], direct: null, isUnread: false };
+	let isPinned = false;
+	const told = [];
+	const { pin } = session;
+	session.pin = (record) => {
+		isPinned = true;
+		return pin(record);
+	};
+	Object.assign(session.store, {
+		unpaired: async () => [{ enforcerId: "prod", at: AT, untold }],
+		keepUntold: async () => {},
+	});
+	session.client.call = async ({ path, body }) => {
+		if (path.endsWith("/revoke"))
+			told.push([JSON.parse(body).routingToken, isPinned]);
+	};
+	await (await readPairingLink(session, link())).accept(false, null);
+	assert.deepEqual(told, [["of a team", false]]);
 });

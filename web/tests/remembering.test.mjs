@@ -284,7 +284,7 @@ test("what the gateway could not be told of an ended pairing is kept until it is
 	);
 	session.drop = drop;
 	const record = teams.recordOf("told");
-	const untold = { tokens: ["kept"], isOfTeam: false, isUnread: true };
+	const untold = { tokens: ["kept"], direct: null, isUnread: true };
 	const ended = async () =>
 		(await store.unpaired()).filter(({ enforcerId }) => enforcerId === "told");
 	await pin(record);

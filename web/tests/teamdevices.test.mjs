@@ -66,6 +66,17 @@ test("a new device is added to the own seat once, and unknown ones stay", async 
 	assert.equal(made.posted.length, 1);
 });
 
+test("a device that somebody else has listed keeps no other one from the seat", async () => {
+	const made = await seatScene([laptop], ["device"]);
+	const [olga, alice] = made.first.statement.seats;
+	const seats = [olga, alice, seatOf("mallory", [laptop])];
+	made.serves.states.push(await next(made.first, { seats }, owner));
+	const both = [laptop.bundle, carol.bundle];
+	const notices = await addToSeats(made.session, both);
+	assert.deepEqual(codesOf(notices), ["deviceNotAdded"]);
+	assert.deepEqual(published(made).devices, texts(made.device, carol));
+});
+
 test("after a revocation the seat has the devices in force, and nothing of a thief’s", async () => {
 	const standIn = standInOf("mallory", [carol]);
 	for (const onSeat of [

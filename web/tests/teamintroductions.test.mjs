@@ -251,16 +251,18 @@ test("owners’ devices introduce to the members what they have paired, once", a
 	const records = [recordOf("alone"), recordOf("elsewhere", { teamId })];
 	const made = await joined(records, isOwner);
 	const further = { teamId: made.serves.teamId };
+	const others = [{ token: "kept", ...further }];
 	for (const record of [
 		recordOf("ci", further),
+		recordOf("again", { routingToken: "newest", others }),
 		recordOf("introduced", { ...further, introducedBy }),
 	])
 		made.session.enforcers.set(record.enforcerId, record);
 	await introduceTo(made);
-	assert.deepEqual(introducedTo(made, TEAMS), ["ci"]);
-	made.serves.introductions = [made.posted[0].body];
+	assert.deepEqual(introducedTo(made, TEAMS), ["ci", "again"]);
+	made.serves.introductions = made.posted.map(({ body }) => body);
 	await introduceTo(made);
-	assert.equal(made.posted.length, 1);
+	assert.equal(made.posted.length, 2);
 });
 
 test("an owner’s device does not vouch by itself for what another owner alone has introduced", async () => {

@@ -196,7 +196,7 @@ export const problemTexts = {
 	teamsUnread: (v) =>
 		`Teams, denen du auf einem anderen Gerät beigetreten bist, zählen das gesperrte Gerät vielleicht noch. Öffne dort „Teams“ und aktualisiere sie. ${v.problem ? problemText(v.problem) : ""}`.trim(),
 	teamNotJoined: (v) =>
-		`Das Gateway sagt, dass du im Team ${shown(v.team)} bist, dem keines deiner aktiven Geräte beigetreten ist. War es ein gesperrtes Gerät, zählt das Team es noch: Bitte die, denen das Team gehört, dich zu entfernen.`,
+		`Das Gateway sagt, dass du im Team ${shown(v.team)} bist, dem kein Gerät beigetreten ist, dem dieses vertraut. War es ein anderes von dir, wiederhole dies dort. War es ein gesperrtes, zählt das Team es noch: Bitte die, denen das Team gehört, dich zu entfernen.`,
 	notVouched: (v) =>
 		`Mitglieder deiner Teams kennen vielleicht Agenten nicht mehr, die das gesperrte Gerät vorgestellt hat. Kopple diese Agenten erneut mit dem Team. ${v.problem ? problemText(v.problem) : ""}`.trim(),
 	deviceNotAdded: (v) =>

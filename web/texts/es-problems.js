@@ -199,7 +199,7 @@ export const problemTexts = {
 	teamsUnread: (v) =>
 		`Puede que los equipos a los que te has unido en otro dispositivo todavía cuenten el revocado. Abre «Equipos» allí y actualízalos. ${v.problem ? problemText(v.problem) : ""}`.trim(),
 	teamNotJoined: (v) =>
-		`El gateway dice que estás en el equipo ${shown(v.team)}, al que no se ha unido ninguno de tus dispositivos activos. Si lo hizo uno revocado, el equipo todavía lo cuenta: pide a un propietario que te quite.`,
+		`El gateway dice que estás en el equipo ${shown(v.team)}, al que no se ha unido ningún dispositivo en el que este confíe. Si lo hizo otro de los tuyos, repítelo allí. Si lo hizo uno revocado, el equipo todavía lo cuenta: pide a un propietario que te quite.`,
 	notVouched: (v) =>
 		`Puede que los miembros de tus equipos ya no conozcan agentes que presentó el dispositivo revocado. Vuelve a vincular esos agentes con el equipo. ${v.problem ? problemText(v.problem) : ""}`.trim(),
 	deviceNotAdded: (v) =>

@@ -184,7 +184,7 @@ export const problemTexts = {
 	teamsUnread: (v) =>
 		`Teams that you’ve joined on another device may still count the revoked one. Open Teams there and update them. ${v.problem ? problemText(v.problem) : ""}`.trim(),
 	teamNotJoined: (v) =>
-		`The gateway says that you’re in the team ${shown(v.team)}, which none of your active devices has joined. If a device that you’ve revoked has, it still counts there: ask an owner to remove you.`,
+		`The gateway says that you’re in the team ${shown(v.team)}, which no device that this one trusts has joined. If another one of yours has, repeat this there. If one that you’ve revoked has, it still counts: ask an owner to remove you.`,
 	notVouched: (v) =>
 		`Members of your teams may no longer know agents that the revoked device has introduced. Pair those agents with the team again. ${v.problem ? problemText(v.problem) : ""}`.trim(),
 	deviceNotAdded: (v) =>

@@ -70,7 +70,7 @@ impl fmt::Display for SeatNotice {
             ),
             Self::NotJoined { team } => write!(
                 f,
-                "the gateway says that you are in the team {}, which no device in force has joined; if a device that you have revoked has, it still counts there: ask an owner to remove you",
+                "the gateway says that you are in the team {}, which no device that this one trusts has joined; if another one of yours has, repeat this there; if one that you have revoked has, it still counts: ask an owner to remove you",
                 visible(team)
             ),
             Self::NotAdded { team, problem } => write!(
@@ -127,16 +127,31 @@ impl Approver {
     }
 
     async fn add_to_seat(&self, record: &TeamRecord) -> Result<()> {
-        let (chain, own) = (self.renew(record).await?, self.own_bundles()?);
+        let (chain, mut own) = (self.renew(record).await?, self.own_bundles()?);
+        let Some(seat) = chain.content().seat(&self.id) else {
+            return Ok(());
+        };
+        own.retain(|it| !seat.has_device(it.id()));
+        let missing = own.len();
+        own.retain(|it| !self.is_of_others(&chain, it.id()));
+        let is_whole = own.len() == missing;
         let changed = self.change_team(&chain, |content| {
             if let Some(seat) = content.seat_mut(&self.id) {
-                let missing = own.into_iter().filter(|it| !seat.has_device(it.id()));
-                let missing: Vec<_> = missing.collect();
-                seat.devices.extend(missing);
+                seat.devices.extend(own);
             }
             Ok(())
         });
-        changed.await.map(drop)
+        changed.await?;
+        is_whole.then_some(()).ok_or(ClientError::Choice(
+            "another member has put one of your devices on their seat; ask an owner to remove that member",
+        ))
+    }
+
+    /// Whether another member has this device. A team has a device once: one that somebody else has
+    /// put on their seat must not block the others.
+    fn is_of_others(&self, chain: &TeamChain, device: DeviceId) -> bool {
+        let mut seats = chain.content().seats.iter();
+        seats.any(|it| it.approver != self.id && it.names_device(device))
     }
 
     /// Has the own seat of each team count for the devices in force and no other. A stand-in does not
@@ -183,23 +198,19 @@ impl Approver {
         let Some(seat) = chain.content().seat(&self.id) else {
             return Ok(notices);
         };
-        // A team has a device once: one that somebody else has put on their seat must not block this.
-        let of_others = |id| {
-            let mut seats = chain.content().seats.iter();
-            seats.any(|it| it.approver != self.id && it.names_device(id))
-        };
         let mut own = self.own_bundles()?;
-        own.retain(|device| device.id() != revoked && !of_others(device.id()));
+        own.retain(|it| it.id() != revoked && !self.is_of_others(&chain, it.id()));
         let lost = self.lost_devices(seat, revoked, &own)?;
         let is_own = |device: &DeviceBundle| own.iter().any(|it| it.id() == device.id());
         if seat.devices.iter().all(is_own) && seat.stand_in.is_none() {
             return Ok(notices);
         }
         if own.is_empty() {
-            notices.push(SeatNotice::LastDevice { team });
-            return Ok(notices);
+            self.end_stand_in(&chain).await?;
+            notices.push(SeatNotice::LastDevice { team: team.clone() });
+        } else {
+            self.replace_devices(&chain, own).await?;
         }
-        self.replace_devices(&chain, own).await?;
         notices.extend(lost.into_iter().map(|device| SeatNotice::Dropped {
             team: team.clone(),
             device,

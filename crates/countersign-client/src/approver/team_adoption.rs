@@ -17,7 +17,7 @@ use countersign_e2e::{
 use countersign_protocol::id::ApproverId;
 use tokio::time::Instant;
 
-/// Of those that the gateway lists. One that names more is not followed.
+/// Of those that the gateway lists and this device does not know. One that names more is not followed.
 const MAX_ADOPTED: usize = 64;
 
 /// A team of which this device knew nothing.
@@ -122,18 +122,13 @@ impl Approver {
         }
         let node = wire::parse(&answer.body)?;
         let listed = array(&node, "teams")?;
-        let first = listed.iter().take(MAX_ADOPTED);
-        let ids = first.filter_map(|team| team.as_object()?.get("teamId")?.as_str());
-        let (known, mut unknown) = (self.teams()?, Vec::new());
-        for team in ids.filter_map(|id| TeamId::parse(id).ok()) {
-            if known
-                .iter()
-                .all(|record| record.team_id != team.to_string())
-            {
-                unknown.push(team);
-            }
-        }
-        let is_whole = listed.len() <= MAX_ADOPTED;
+        let listed = listed.iter();
+        let ids = listed.filter_map(|team| team.as_object()?.get("teamId")?.as_str());
+        let known = self.teams()?;
+        let unknown = ids.filter(|id| known.iter().all(|record| record.team_id != *id));
+        let mut unknown: Vec<_> = unknown.filter_map(|id| TeamId::parse(id).ok()).collect();
+        let is_whole = unknown.len() <= MAX_ADOPTED;
+        unknown.truncate(MAX_ADOPTED);
         let mut failed = is_whole.then_some(()).ok_or(ClientError::Choice(
             "the gateway lists more teams than a person can have",
         ));

@@ -116,8 +116,8 @@ impl Approver {
     pub async fn leave_team(&self, name: &str) -> Result<()> {
         let record = self.named_record(name)?;
         if record.chain().is_err() {
-            self.forget_team(&record.team_id)?;
-            let problem = "what this device knew of the team is damaged or contradictory, and it has forgotten the team; your seat remains: ask an owner to remove you";
+            // The gateway could show a team that is forgotten again, as if it were whole.
+            let problem = "what this device knows of the team is damaged or contradictory, so nothing of it counts here; ask an owner to remove you from it, and to invite you again if you are to stay";
             return Err(ClientError::Choice(problem));
         }
         let chain = match self.renew(&record).await {

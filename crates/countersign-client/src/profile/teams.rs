@@ -106,7 +106,7 @@ impl TeamRecord {
         let chain = chain.and_then(|digests| TeamChain::from_own_records(newest, digests));
         let chain = chain.filter(|chain| chain.head().team.to_string() == self.team_id);
         chain.ok_or(ClientError::Choice(
-            "the profile's record of a team is damaged; pair with the team again, or leave it and join again",
+            "the profile's record of a team is damaged; pair with the team again, or join it again",
         ))
     }
 
