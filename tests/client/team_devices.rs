@@ -2,7 +2,6 @@
 
 use countersign::client::approver::{Approver, SeatNotice};
 use countersign::e2e::{DeviceBundle, DeviceKeys, DeviceName, TeamChain, TeamLink};
-
 use serde_json::{Value, json};
 
 use super::devices::asks;

@@ -585,7 +585,7 @@ export class Approver {
 			const { tellUnpaired } = await loaded(import("./unpair.js"));
 			await tellUnpaired(this.session);
 		};
-		// An agent that another device has paired again takes the place of what was not told.
+		// Learning an agent that another device has paired again forgets what was not told.
 		for (const act of [tell, share])
 			try {
 				await act();

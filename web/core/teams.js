@@ -16,7 +16,7 @@ import { parseConsent, parseTeamLink, spellConsent } from "./teamconsent.js";
 /** @typedef {import('./types.js').TeamHead} TeamHead */
 /** @typedef {import('./types.js').TeamSeat} TeamSeat */
 
-/** Of those that the gateway lists and this device does not know. One that names more is not followed. */
+/** Of the unknown teams that the gateway lists. A gateway that lists more is not followed. */
 const MAX_LEARNED = 64;
 
 /**
@@ -195,7 +195,7 @@ async function readPinned(session) {
 			const chain = await refresh(session, record);
 			return { chain, isForked: false, isGone: false };
 		} catch (error) {
-			// The gateway could show a forked team that is forgotten again, as if it were whole.
+			// A forked team is not gone: once it is forgotten, the gateway could show it as if it were whole.
 			const isForked = asProblem(error).code === "teamFork";
 			const isGone = isRefusedWith(error, "NOT_FOUND");
 			return { chain: await chainOf(record), isForked, isGone };

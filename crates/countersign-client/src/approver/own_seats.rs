@@ -147,8 +147,8 @@ impl Approver {
         ))
     }
 
-    /// Whether another member has this device. A team has a device once: one that somebody else has
-    /// put on their seat must not block the others.
+    /// Whether another member has this device. A team has a device once: one that somebody else has put
+    /// on their seat must not keep others from this person's.
     fn is_of_others(&self, chain: &TeamChain, device: DeviceId) -> bool {
         let mut seats = chain.content().seats.iter();
         seats.any(|it| it.approver != self.id && it.names_device(device))

@@ -17,7 +17,7 @@ use countersign_e2e::{
 use countersign_protocol::id::ApproverId;
 use tokio::time::Instant;
 
-/// Of those that the gateway lists and this device does not know. One that names more is not followed.
+/// Of the unknown teams that the gateway lists. A gateway that lists more is not followed.
 const MAX_ADOPTED: usize = 64;
 
 /// A team of which this device knew nothing.
@@ -121,8 +121,7 @@ impl Approver {
             return Ok(());
         }
         let node = wire::parse(&answer.body)?;
-        let listed = array(&node, "teams")?;
-        let listed = listed.iter();
+        let listed = array(&node, "teams")?.iter();
         let ids = listed.filter_map(|team| team.as_object()?.get("teamId")?.as_str());
         let known = self.teams()?;
         let unknown = ids.filter(|id| known.iter().all(|record| record.team_id != *id));

@@ -116,7 +116,7 @@ impl Approver {
     pub async fn leave_team(&self, name: &str) -> Result<()> {
         let record = self.named_record(name)?;
         if record.chain().is_err() {
-            // The gateway could show a team that is forgotten again, as if it were whole.
+            // It is not forgotten: then the gateway could show it as if it were whole.
             let problem = "what this device knows of the team is damaged or contradictory, so nothing of it counts here; ask an owner to remove you from it, and to invite you again if you are to stay";
             return Err(ClientError::Choice(problem));
         }
