@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use countersign::store::database::batch::StatementBatcher;
+use countersign::store::database::batch_gate::BatchGate;
 use countersign::store::database::batch_statement::{BatchResult, BatchStatement};
 use countersign::store::database::busy::RowLock;
 use countersign::store::database::pool::ConnectionPool;
 use countersign::store::database::tenant_scope::TenantScope;
 use countersign::store::error::StoreError;
 use countersign::telemetry::Metrics;
+use futures_util::FutureExt as _;
 use futures_util::future::{join, join_all};
 use sqlx::{Executor as _, PgConnection};
 use tokio::sync::Semaphore;
@@ -364,4 +366,24 @@ async fn a_batch_that_took_too_long_is_not_tried_again() {
             .all(|answer| matches!(answer, Err(StoreError::Unavailable(_)))),
         "{answers:?}"
     );
+}
+
+#[tokio::test]
+async fn a_lone_node_has_two_turns_and_one_of_several_has_one() {
+    let gate = BatchGate::default();
+    let enter = || gate.enter().now_or_never().flatten();
+
+    let first = enter().expect("the gate is free");
+    assert!(enter().is_none(), "there may be other nodes");
+    drop(first);
+
+    gate.set_alone(true);
+    let (first, second) = (enter().expect("the first"), enter().expect("the second"));
+    assert!(enter().is_none(), "both are taken");
+
+    gate.set_alone(false);
+    drop(first);
+    assert!(enter().is_none(), "beside other nodes one is enough");
+    drop(second);
+    assert!(enter().is_some(), "the gate is free again");
 }

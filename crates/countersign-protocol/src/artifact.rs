@@ -82,11 +82,13 @@ fn parse_sealed(envelope: &IncomingEnvelope<'_, '_>, rules: &ArtifactRules) -> R
     if envelope.about_itself {
         body.id::<RequestId>("requestId")?;
     }
-    let members = ["artifactType", "artifactHash", "ciphertext", "expiresAt"];
-    let mut stored: Vec<_> = members
-        .iter()
-        .filter_map(|name| Some(format!("\"{name}\":{}", body.object().get(name)?.raw)))
-        .collect();
+    // One buffer, since the text may be large.
+    let mut stored = String::with_capacity(envelope.body.raw.len());
+    for name in ["artifactType", "artifactHash", "ciphertext", "expiresAt"] {
+        if let Some(member) = body.object().get(name) {
+            push_member(&mut stored, name, member.raw);
+        }
+    }
     body.finish()?;
 
     if check_ciphertext(ciphertext)?.len() > rules.max_payload {
@@ -100,8 +102,9 @@ fn parse_sealed(envelope: &IncomingEnvelope<'_, '_>, rules: &ArtifactRules) -> R
     let metadata = metadata.map(|node| RoutingMetadata::parse(node, "/body/metadata"));
     let metadata = metadata.transpose()?.unwrap_or_default();
     if let Some(rest) = &metadata.forwarded {
-        stored.push(format!("\"metadata\":{rest}"));
+        push_member(&mut stored, "metadata", rest);
     }
+    stored.push('}');
     Ok(Submission {
         request_id: envelope.request_id.clone(),
         form: Form::Sealed,
@@ -110,9 +113,15 @@ fn parse_sealed(envelope: &IncomingEnvelope<'_, '_>, rules: &ArtifactRules) -> R
         repo_ref: None,
         expires_at,
         route: metadata.route(envelope.recipient.approver_id.clone()),
-        stored: format!("{{{}}}", stored.join(",")),
+        stored,
         trace: envelope.trace.map(str::to_owned),
     })
+}
+
+/// Adds a member to the text of an object that is not closed yet.
+fn push_member(object: &mut String, name: &str, value: &str) {
+    object.push(if object.is_empty() { '{' } else { ',' });
+    object.extend(["\"", name, "\":", value]);
 }
 
 /// Checks a ciphertext and returns its data. Further members are not checked.

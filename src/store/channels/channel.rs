@@ -100,8 +100,8 @@ impl ChannelStore {
         }
     }
 
-    /// Registers this node or renews its lease, and compares its cluster secret with those of the
-    /// others by their hashes.
+    /// Registers this node or renews its lease, looks for other nodes, and compares its cluster secret
+    /// with theirs by their hashes.
     pub async fn heartbeat(&self, secret_check: &[u8]) -> Result<ChannelHeartbeat> {
         // All: nodes belong to no tenant.
         let mut lease = self.database.background.lease(TenantScope::All).await?;
@@ -114,10 +114,10 @@ impl ChannelStore {
                 on conflict on constraint nodes_pkey do update
                    set heartbeat_at = excluded.heartbeat_at, secret_check = excluded.secret_check
             )
-            select clock_timestamp() + $4::interval as "now!",
-                   exists (select from nodes n
-                            where n.node_id <> $1 and n.secret_check <> $3
-                              and n.heartbeat_at > clock_timestamp() - make_interval(secs => $5)) as "secrets_differ!"
+            select clock_timestamp() + $4::interval as "now!", count(*) = 0 as "is_alone!",
+                   coalesce(bool_or(n.secret_check <> $3), false) as "secrets_differ!"
+              from nodes n
+             where n.node_id <> $1 and n.heartbeat_at > clock_timestamp() - make_interval(secs => $5)
             "#,
             self.database.instance,
             self.database.node.as_str(),
@@ -130,6 +130,7 @@ impl ChannelStore {
         let beat = lease.settle(beat)?;
         self.database
             .compare_clocks(before, beat.now, self.database.clock.now());
+        self.database.pool.gate().set_alone(beat.is_alone);
         Ok(ChannelHeartbeat {
             secrets_differ: beat.secrets_differ,
         })

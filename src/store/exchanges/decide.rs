@@ -103,21 +103,19 @@ impl BatchStatement for TakeDecisions {
             with input as materialized (
                 select i.*, $1::interval as clock_offset, $2::text as node, $3::boolean as traced
                   from unnest($4::text[], $5::text[], $6::uuid[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
-                              $12::text[], $13::text[], $14::text[], $15::text[], $16::uuid[], $17::bytea[], $18::timestamptz[],
-                              $19::timestamptz[], $20::boolean[], $21::text[], $22::text[], $23::text[])
+                              $12::text[], $13::text[], $14::text[], $15::uuid[], $16::bytea[], $17::timestamptz[],
+                              $18::timestamptz[], $19::boolean[], $20::text[], $21::text[], $22::text[])
+                       with ordinality
                        as i (tenant_id, request_id, operation_id, approver_id, decision, signer_key_id, nonce, signature,
-                             artifact_hash, repo_ref, body, trace, message_id, public_key, not_before, not_after,
-                             unregistered, counted, principal, address)
+                             artifact_hash, repo_ref, trace, message_id, public_key, not_before, not_after,
+                             unregistered, counted, principal, address, n)
             ),
             -- For each row: lock it, tell readers that its expiry is not settled, read the clock.
             locked_exchanges as materialized (
                 select h.*, clock_timestamp() + h.clock_offset as at,
                        case when h.unregistered and h.state = 'pendingApproval'
                             then has_no_signing_key(h.tenant_id, h.approver_id) end as no_key,
-                       -- The limit keeps the planner from hashing all inbox items.
-                       (select true from inbox_items x
-                         where x.tenant_id = h.tenant_id and x.request_id = h.request_id and x.approver_id = h.approver_id
-                         limit 1) is not null as asked
+                       x.items, x.asked
                   from (select l.*,
                                pg_try_advisory_xact_lock(hashtextextended(l.tenant_id || chr(10) || l.request_id, 1))
                                and case when l.counted is null then true
@@ -135,6 +133,9 @@ impl BatchStatement for TakeDecisions {
                                   from exchanges e
                                   join input i on i.tenant_id = e.tenant_id and i.request_id = e.request_id
                                    for no key update of e skip locked) l) h
+                 cross join lateral (select count(*) as items, bool_or(x.approver_id = h.approver_id) as asked
+                                       from inbox_items x
+                                      where x.tenant_id = h.tenant_id and x.request_id = h.request_id) x
             ),
             -- Locked, so that an earlier revocation is seen.
             locked_keys as materialized (
@@ -154,14 +155,14 @@ impl BatchStatement for TakeDecisions {
                        case when j.public_key is not null then 'registered'
                             when j.unregistered then 'none'
                             else 'off' end as verification,
-                       j.seq + 1 as seq, j.at,
-                       (select count(*) from inbox_items x
-                         where x.tenant_id = j.tenant_id and x.request_id = j.request_id) as items
+                       j.seq + 1 as seq, j.at, j.items
                   from locked_exchanges j
-                  left join locked_keys k on k.operation_id = j.operation_id
                  where j.guarded and j.asked and j.state = 'pendingApproval' and j.expires_at > j.at
                    and j.hash_matches and j.repo_matches
-                   and case when j.public_key is not null then not k.changed
+                   -- In a case, here and below, `in` looks up a hash. Elsewhere it is a join, and the planner, which expects
+                   -- one row, would compare each with each.
+                   and case when j.public_key is not null
+                            then j.operation_id in (select k.operation_id from locked_keys k where not k.changed)
                             when j.unregistered then j.no_key
                             else true end
             ),
@@ -174,9 +175,9 @@ impl BatchStatement for TakeDecisions {
             writable_decisions as materialized (
                 select v.*
                   from valid_decisions v
-                  join (select l.operation_id, count(*) as locked from locked_items l group by l.operation_id) l
-                    on l.operation_id = v.operation_id
-                 where l.locked = v.items
+                 where case when (v.operation_id, v.items)
+                                 in (select l.operation_id, count(*) from locked_items l group by l.operation_id)
+                            then true end
             ),
             inserted_nonces as (
                 insert into decision_nonces (tenant_id, approver_id, signer_key_id, nonce, used_at)
@@ -195,16 +196,16 @@ impl BatchStatement for TakeDecisions {
                        signature = p.signature, verified = p.verified, verification = p.verification,
                        decision_message_id = p.message_id, decided_at = p.at
                   from writable_decisions p
-                  left join inserted_nonces n on n.tenant_id = p.tenant_id and n.approver_id = p.approver_id
-                                             and n.signer_key_id = p.signer_key_id and n.nonce = p.counted
                  where e.tenant_id = p.tenant_id and e.request_id = p.request_id and e.state = 'pendingApproval'
-                   and (p.counted is null or n.nonce is not null)
+                   and case when p.counted is null then true
+                            else (p.tenant_id, p.approver_id, p.signer_key_id, p.counted)
+                                 in (select n.tenant_id, n.approver_id, n.signer_key_id, n.nonce from inserted_nonces n) end
                 returning e.tenant_id, e.request_id, e.operation_id, e.seq, e.enforcer_id, e.decided_by,
                           e.decision_message_id, e.decided_at
             ),
             inserted_payloads as (
                 insert into exchange_payloads (tenant_id, request_id, part, body, trace)
-                select w.tenant_id, w.request_id, 'decision', i.body::json, i.trace::json
+                select w.tenant_id, w.request_id, 'decision', ($23::text[])[i.n]::json, i.trace::json
                   from decided_exchanges w
                   join input i on i.operation_id = w.operation_id
             ),
@@ -286,7 +287,6 @@ impl BatchStatement for TakeDecisions {
             column(rows, |row| row.decision.signature.to_text()) as _,
             column(rows, |row| row.decision.artifact_hash) as _,
             column(rows, |row| row.decision.repo_ref.as_deref()) as _,
-            column(rows, |row| &row.decision.body) as _,
             column(rows, |row| row.decision.trace.as_deref()) as _,
             column(rows, |row| row.message) as _,
             column(&keys, |key| key.map(|key| key.public_key)) as _,
@@ -296,6 +296,7 @@ impl BatchStatement for TakeDecisions {
             column(rows, |row| row.counted.as_deref()) as _,
             column(rows, |row| row.source.principal.as_deref()) as _,
             column(rows, |row| row.source.address()) as _,
+            column(rows, |row| &row.decision.body) as _,
         )
         .fetch_all(connection)
         .await?;

@@ -111,14 +111,15 @@ impl TakeSubmissions {
             input as materialized (
                 select i.*
                   from unnest($5::text[], $6::text[], $7::uuid[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[],
-                              $13::timestamptz[], $14::text[], $15::text[], $16::text[], $17::text[], $18::bytea[],
-                              $19::boolean[], $20::text[], $21::text[])
+                              $13::timestamptz[], $14::text[], $15::text[], $16::text[], $17::bytea[], $18::boolean[],
+                              $19::text[], $20::text[])
+                       with ordinality
                        as i (tenant_id, request_id, submission_id, enforcer_id, form, artifact_type, artifact_hash, repo_ref,
-                             expires_at, body, trace, principal, key, fingerprint, skipped, source_principal, source_address)
+                             expires_at, trace, principal, key, fingerprint, skipped, source_principal, source_address, n)
             ),
             asked as materialized (
                 select a.submission_id, a.approver_id, a.message_id, a.is_here, i.tenant_id, i.enforcer_id
-                  from unnest($22::uuid[], $23::text[], $24::uuid[], $25::boolean[])
+                  from unnest($21::uuid[], $22::text[], $23::uuid[], $24::boolean[])
                        as a (submission_id, approver_id, message_id, is_here)
                   join input i on i.submission_id = a.submission_id
             ),
@@ -180,15 +181,19 @@ impl TakeSubmissions {
                        i.form, i.artifact_type, i.artifact_hash, i.repo_ref, p.at, i.expires_at
                   from writable_submissions p
                   join input i on i.submission_id = p.submission_id
-                  left join inserted_keys k on k.tenant_id = p.tenant_id and k.principal = p.principal and k.key = p.key
-                 where p.key is null or k.key is not null
+                 -- In a case this looks up a hash. As a join it would compare each with each.
+                 where case when p.key is null then true
+                            else (p.tenant_id, p.principal, p.key)
+                                 in (select k.tenant_id, k.principal, k.key from inserted_keys k) end
                  order by i.tenant_id collate "C", i.request_id collate "C"
                 on conflict on constraint exchanges_pkey do nothing
                 returning tenant_id, request_id, submission_id, enforcer_id, accepted_at, expires_at
             ),
+            -- Bodies are taken out of their parameter only here. As a column of the input they would be copied twice, and large
+            -- ones through a file.
             inserted_payloads as (
                 insert into exchange_payloads (tenant_id, request_id, part, body, trace)
-                select i.tenant_id, i.request_id, 'artifact', i.body::json, i.trace::json
+                select i.tenant_id, i.request_id, 'artifact', ($25::text[])[i.n]::json, i.trace::json
                   from inserted_exchanges w
                   join input i on i.submission_id = w.submission_id
             ),
@@ -287,7 +292,6 @@ impl TakeSubmissions {
             column(rows, |row| row.submission.artifact_hash) as _,
             column(rows, |row| row.submission.repo_ref.as_deref()) as _,
             column(rows, |row| row.submission.expires_at) as _,
-            column(rows, |row| &row.submission.stored) as _,
             column(rows, |row| row.submission.trace.as_deref()) as _,
             column(&keys, |key| key.map(|key| &key.principal)) as _,
             column(&keys, |key| key.map(|key| &key.key)) as _,
@@ -299,6 +303,7 @@ impl TakeSubmissions {
             column(&asked, |(_, asked)| &asked.approver) as _,
             column(&asked, |(_, asked)| asked.message) as _,
             &column(&asked, |(_, asked)| asked.is_here()),
+            column(rows, |row| &row.submission.stored) as _,
         )
         .fetch_all(connection)
         .await?;

@@ -114,6 +114,21 @@ fn broken_grammar_is_refused_where_it_breaks() {
 }
 
 #[test]
+fn strings_of_every_length_end_where_they_end() {
+    for length in 0..100 {
+        let plain = "\u{e9}~".repeat(length) + &" ".repeat(length % 3);
+        let read = |text: &str| parse(text.as_bytes()).map(|node| node.as_str().map(str::to_owned));
+        assert_eq!(read(&format!("\"{plain}\"")).unwrap(), Some(plain.clone()));
+        let escaped = read(&format!("\"{plain}\\n{plain}\"")).unwrap();
+        assert_eq!(escaped, Some(format!("{plain}\n{plain}")));
+        for end in ["\n", "\u{1f}"] {
+            let text = format!("\"{plain}{end}{plain}\"");
+            refused(&text, JsonProblem::Syntax, plain.len() + 1, "");
+        }
+    }
+}
+
+#[test]
 fn a_repeated_member_name_is_refused_however_it_is_spelled() {
     refused(
         r#"{"a":1,"b":2,"\u0061":3}"#,
