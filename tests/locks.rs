@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use countersign::clock::Clock;
-use countersign::protocol::decision::{Decision, SignatureTrust};
+use countersign::protocol::decision::{Decision, SignatureTrust, SigningKey};
 use countersign::protocol::envelope::IncomingEnvelope;
 use countersign::protocol::id::{
     ApproverId, EnforcerId, MessageId, NodeId, SignerKeyId, TextId as _,
@@ -174,6 +174,50 @@ async fn one_node() -> (Cluster, Enforcer, Approver, Clock, NodeId) {
     (cluster, enforcer, approver, Clock::system(), node)
 }
 
+/// Registers a key for the approver alice.
+async fn alices_key(cluster: &Cluster, approver: &Approver, clock: &Clock) -> SigningKey {
+    let body = registration(&cluster.tenant, "alice", "key-1", &signing_key(1));
+    let path = "/platform/v1/approvers/alice/keys/key-1";
+    approver.client.put(path, &body).await.expect(200);
+    SigningKey {
+        id: SignerKeyId::parse("key-1").unwrap(),
+        public_key: PublicKey::from_bytes(signing_key(1).verifying_key().as_bytes()).unwrap(),
+        not_before: None,
+        not_after: None,
+        created_at: clock.now(),
+        revoked_at: None,
+    }
+}
+
+/// A decision whose nonce, which counts once, is its request. Alice's is signed; that of others relies on the absence of a key.
+fn decision_row(
+    cluster: &Cluster,
+    approver: &Approver,
+    clock: &Clock,
+    key: &SigningKey,
+    who: &str,
+    request: &str,
+) -> DecisionRow {
+    let text = approver.decision(request, compact("approve")).to_string();
+    let document = countersign::protocol::json::parse(text.as_bytes()).unwrap();
+    let envelope = IncomingEnvelope::parse(&document, "decision.submit").unwrap();
+    let mut decision = Decision::parse(&envelope).unwrap();
+    decision.signer_key_id = key.id.clone();
+    DecisionRow {
+        operation: clock.operation_id(),
+        tenant: cluster.tenant.clone(),
+        approver: ApproverId::parse(who).unwrap(),
+        decision,
+        trust: match who {
+            "alice" => SignatureTrust::Verified(Box::new(key.clone())),
+            _ => SignatureTrust::Unregistered,
+        },
+        counted: Some(request.to_owned()),
+        source: AuditSource::default(),
+        message: clock.message_id(),
+    }
+}
+
 /// Runs a statement while a transaction of the test's own holds this, and returns which rows were
 /// busy. It waits for nothing.
 async fn busy_beside<F, W: BatchStatement<Fact = RowLock<F>>>(
@@ -193,17 +237,7 @@ async fn busy_beside<F, W: BatchStatement<Fact = RowLock<F>>>(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decision_that_meets_any_lock_is_busy_and_its_neighbours_are_written() {
     let (cluster, enforcer, approver, clock, node) = one_node().await;
-    let key = countersign::protocol::decision::SigningKey {
-        id: SignerKeyId::parse("key-1").unwrap(),
-        public_key: PublicKey::from_bytes(signing_key(1).verifying_key().as_bytes()).unwrap(),
-        not_before: None,
-        not_after: None,
-        created_at: clock.now(),
-        revoked_at: None,
-    };
-    let body = registration(&cluster.tenant, "alice", "key-1", &signing_key(1));
-    let path = "/platform/v1/approvers/alice/keys/key-1";
-    approver.client.put(path, &body).await.expect(200);
+    let key = alices_key(&cluster, &approver, &clock).await;
     let register = format!(
         "select pg_advisory_xact_lock(hashtextextended('{}' || chr(10) || 'bob', 0))",
         cluster.tenant
@@ -243,24 +277,7 @@ async fn a_decision_that_meets_any_lock_is_busy_and_its_neighbours_are_written()
             join_all(requests.iter().enumerate().map(async |(index, request)| {
                 let who = if index < 2 { "alice" } else { "bob" };
                 enforcer.submit(request, who, sealed()).await.expect(202);
-                let text = approver.decision(request, compact("approve")).to_string();
-                let document = countersign::protocol::json::parse(text.as_bytes()).unwrap();
-                let envelope = IncomingEnvelope::parse(&document, "decision.submit").unwrap();
-                let mut decision = Decision::parse(&envelope).unwrap();
-                decision.signer_key_id = key.id.clone();
-                DecisionRow {
-                    operation: clock.operation_id(),
-                    tenant: cluster.tenant.clone(),
-                    approver: ApproverId::parse(who).unwrap(),
-                    decision,
-                    trust: match who {
-                        "alice" => SignatureTrust::Verified(Box::new(key.clone())),
-                        _ => SignatureTrust::Unregistered,
-                    },
-                    counted: Some(request.clone()),
-                    source: AuditSource::default(),
-                    message: clock.message_id(),
-                }
+                decision_row(&cluster, &approver, &clock, &key, who, request)
             }))
             .await;
         let busy = busy_beside(&cluster, held, &work, &rows).await;
@@ -279,6 +296,46 @@ async fn a_decision_that_meets_any_lock_is_busy_and_its_neighbours_are_written()
     }
     let unknown = "select count(*) from exchange_events where to_state = 'decided'";
     assert_eq!(cluster.database.number(unknown).await, 20, "each once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_exchange_newer_than_the_deciding_statements_snapshot_is_decided_as_it_is_now() {
+    let (cluster, enforcer, approver, clock, node) = one_node().await;
+    let key = alices_key(&cluster, &approver, &clock).await;
+    // The first decision has the statement wait once it has its snapshot and has not locked the second one's exchange.
+    let pause =
+        "create or replace function has_no_signing_key(tenant text, approver text) returns boolean
+                 language sql volatile as $$ select true from pg_advisory_xact_lock(7) $$";
+    let mut own = cluster.database.connect().await;
+    finish(&mut own, pause).await;
+    let mut held = cluster
+        .database
+        .holding("select pg_advisory_xact_lock(7)")
+        .await;
+    let asked = [("b-1", "bob"), ("a-1", "alice")];
+    for (request, who) in asked {
+        enforcer.submit(request, who, sealed()).await.expect(202);
+    }
+    let rows =
+        asked.map(|(request, who)| decision_row(&cluster, &approver, &clock, &key, who, request));
+    let work = TakeDecisions {
+        clock,
+        node,
+        traced: false,
+    };
+    let (facts, ()) = join(work.run(&mut own, &rows), async {
+        cluster.database.blocked_in("-- For each row").await;
+        let mut other = cluster.database.connect().await;
+        let changed = "update exchanges set seq = 7 where request_id = 'a-1'";
+        finish(&mut other, changed).await;
+        finish(&mut held, "rollback").await;
+    })
+    .await;
+    assert!(facts.unwrap().iter().all(|fact| !fact.is_busy()));
+    let seen = "select string_agg(concat_ws(' ', e.request_id, e.state, e.seq, n.nonce), ', ' order by e.request_id)
+                  from exchanges e left join decision_nonces n on n.nonce = e.request_id";
+    let seen = cluster.database.text(seen).await;
+    assert_eq!(seen, "a-1 decided 8 a-1, b-1 decided 2 b-1");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -82,13 +82,7 @@ fn parse_sealed(envelope: &IncomingEnvelope<'_, '_>, rules: &ArtifactRules) -> R
     if envelope.about_itself {
         body.id::<RequestId>("requestId")?;
     }
-    // One buffer, since the text may be large.
-    let mut stored = String::with_capacity(envelope.body.raw.len());
-    for name in ["artifactType", "artifactHash", "ciphertext", "expiresAt"] {
-        if let Some(member) = body.object().get(name) {
-            push_member(&mut stored, name, member.raw);
-        }
-    }
+    let object = body.object();
     body.finish()?;
 
     if check_ciphertext(ciphertext)?.len() > rules.max_payload {
@@ -101,10 +95,12 @@ fn parse_sealed(envelope: &IncomingEnvelope<'_, '_>, rules: &ArtifactRules) -> R
 
     let metadata = metadata.map(|node| RoutingMetadata::parse(node, "/body/metadata"));
     let metadata = metadata.transpose()?.unwrap_or_default();
-    if let Some(rest) = &metadata.forwarded {
-        push_member(&mut stored, "metadata", rest);
-    }
-    stored.push('}');
+    let kept = ["artifactType", "artifactHash", "ciphertext", "expiresAt"];
+    let kept = kept
+        .into_iter()
+        .filter_map(|name| Some((name, object.get(name)?.raw)));
+    let forwarded = metadata.forwarded.as_deref().map(|rest| ("metadata", rest));
+    let stored = object_text(&kept.chain(forwarded).collect::<Vec<_>>());
     Ok(Submission {
         request_id: envelope.request_id.clone(),
         form: Form::Sealed,
@@ -118,10 +114,19 @@ fn parse_sealed(envelope: &IncomingEnvelope<'_, '_>, rules: &ArtifactRules) -> R
     })
 }
 
-/// Adds a member to the text of an object that is not closed yet.
-fn push_member(object: &mut String, name: &str, value: &str) {
-    object.push(if object.is_empty() { '{' } else { ',' });
-    object.extend(["\"", name, "\":", value]);
+/// The text of an object with these members, made at once: it may be large.
+fn object_text(members: &[(&str, &str)]) -> String {
+    let length: usize = members
+        .iter()
+        .map(|(name, value)| name.len() + value.len() + 4)
+        .sum();
+    let mut text = String::with_capacity(length + 1);
+    for (name, value) in members {
+        text.push(if text.is_empty() { '{' } else { ',' });
+        text.extend(["\"", name, "\":", value]);
+    }
+    text.push('}');
+    text
 }
 
 /// Checks a ciphertext and returns its data. Further members are not checked.
