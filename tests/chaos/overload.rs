@@ -1,6 +1,7 @@
 //! Faults of the machine: too little processor for the nodes and their database, and a disk that
 //! stalls.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +59,11 @@ impl ProcessorLimit {
             let limit = format!("{quota} 100000");
             (below(tree, path), tree.join(name), "cpu.max", limit, "max")
         };
-        std::fs::create_dir(&group)?;
+        // It is still there if a process that was started as the limit was lifted stayed in it.
+        match std::fs::create_dir(&group) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            made => made?,
+        }
         let limited = Self {
             limit: group.join(file),
             no_limit: no_limit.to_owned(),
