@@ -35,7 +35,7 @@ impl Default for BatchGate {
 }
 
 impl BatchGate {
-    /// Says whether there are other nodes. Until then there are.
+    /// Says whether this node is alone. Before, it has one turn: there may be others.
     pub fn set_alone(&self, is_alone: bool) {
         self.is_alone.store(is_alone, Ordering::Relaxed);
     }
