@@ -1,6 +1,6 @@
-//! Sends hints between nodes over NOTIFY: after the commit, coalesced, on connections of its own,
-//! verified by a canary. NOTIFY inside the writing transaction would hold a cluster-wide lock
-//! across its flush to disk.
+//! Sends hints between nodes over NOTIFY: after the commit, on connections of its own, verified by a
+//! canary. Hints that come while others are being sent are sent together. NOTIFY inside the writing
+//! transaction would hold a cluster-wide lock across its flush to disk.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -25,9 +25,6 @@ use crate::telemetry::Metrics;
 
 /// Hints waiting for the bus. When more come, it wakes everyone on the other nodes instead.
 const QUEUE: usize = 8_192;
-/// Shortest time between two flushes: what comes meanwhile is sent together. Longer would delay a
-/// steady trickle of wakes; shorter would send a flood one by one.
-const COALESCE_INTERVAL: Duration = Duration::from_millis(2);
 /// Digests per notification: 17 bytes each stay under PostgreSQL's limit of 8,000.
 const PER_NOTIFY: usize = 400;
 /// The same of digests with a message, of 50 bytes each.
@@ -204,7 +201,6 @@ impl WakeBus {
                     pause = (pause * 2).min(RECONNECT.1);
                 }
             }
-            let _stopped = stop.run_until_cancelled(sleep(COALESCE_INTERVAL)).await;
         }
     }
 

@@ -3,16 +3,28 @@
 
 use std::time::Duration;
 
+use countersign::config::Config;
+use countersign::protocol::id::{ApproverId, TextId as _};
+use countersign::protocol::wake_key::WakeKey;
+use futures_util::future::join_all;
+use serde_json::json;
 use sqlx::postgres::PgListener;
 use sqlx::{Connection as _, Executor as _};
 use tokio::time::timeout;
 
 use super::approver_socket;
 use crate::support::push::Socket;
-use crate::support::{Cluster, Enforcer, request_id, sealed, until};
+use crate::support::{Cluster, Enforcer, request_id, sealed, until, with};
 
 /// Longest wait for anything.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Neither polls nor repeats make up for a hint.
+fn only_hints(config: &mut Config) {
+    config.wake.sweep_ms = 600_000;
+    config.push.reoffer_seconds = 600;
+    config.push.reoffer_max_seconds = 600;
+}
 
 async fn asks(enforcer: &Enforcer, approver: &str) -> String {
     let request = request_id();
@@ -31,7 +43,7 @@ async fn hint(listener: &mut PgListener) -> String {
     loop {
         let heard = timeout(PATIENCE, listener.recv()).await.expect("a hint");
         let heard = heard.unwrap().payload().to_owned();
-        if heard.starts_with("k ") {
+        if heard.starts_with("m ") {
             return heard;
         }
     }
@@ -90,14 +102,72 @@ async fn a_node_sends_hints_once_it_hears_another_one() {
     until_alone(&enforcer, &mut listener).await;
 }
 
+/// Without polls and repeats, only the hints bring them. More requests come at once than a waiter keeps ids of, and the large ones are
+/// not named.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_channel_on_another_node_gets_each_of_many_requests_once() {
+    let cluster = Cluster::with(2, only_hints).await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let alice = cluster.approver("alice").await;
+    let mut sockets = [
+        approver_socket(&cluster, 1, &alice).await,
+        approver_socket(&cluster, 1, &alice).await,
+    ];
+    let here = enforcer.on(0);
+    let submitted = join_all((0..50).map(async |n| {
+        let request = request_id();
+        let body = if n % 10 == 0 {
+            with(&sealed(), "/ciphertext/data", json!("A".repeat(100 << 10)))
+        } else {
+            sealed()
+        };
+        here.submit(&request, "alice", body).await.expect(202);
+        request
+    }));
+    let mut submitted = submitted.await;
+    submitted.sort();
+    for socket in &mut sockets {
+        let mut came = Vec::new();
+        while came.len() < submitted.len() {
+            let asked = socket.expect_type("approval.request").await;
+            came.push(asked["requestId"].as_str().unwrap().to_owned());
+        }
+        came.sort();
+        assert_eq!(came, submitted);
+    }
+}
+
+/// Two approvers whose keys have one digest are woken together.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hint_that_names_the_message_of_another_approver_brings_nothing() {
+    let cluster = Cluster::with(2, only_hints).await;
+    let enforcer = cluster.enforcer("build-bot").await;
+    let alice = cluster.approver("alice").await;
+    let mut socket = approver_socket(&cluster, 1, &alice).await;
+    let earlier = asks(&enforcer, "alice").await;
+    is_asked(&mut socket, &earlier).await;
+    let for_bob = asks(&enforcer, "bob").await;
+    let message = "select message_id::text from inbox_items where request_id = ";
+    let message = cluster
+        .database
+        .text(&format!("{message}'{for_bob}'"))
+        .await;
+    let key = WakeKey::Approver(cluster.tenant.clone(), ApproverId::parse("alice").unwrap());
+    let hint = format!("m somebody {:016x}:{message}", key.digest());
+    cluster
+        .database
+        .run(&format!("select pg_notify('countersign', '{hint}')"))
+        .await;
+    let later = asks(&enforcer, "alice").await;
+    is_asked(&mut socket, &later).await;
+}
+
 /// The first look of a channel that opens during a submission may be over before that commits.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_channel_that_opens_during_a_submission_still_gets_it() {
     let cluster = Cluster::with(2, |config| {
-        config.wake.sweep_ms = 600_000;
+        only_hints(config);
         config.database.lock_timeout_ms = 4_500;
-        config.push.reoffer_seconds = 600;
-        config.push.reoffer_max_seconds = 600;
     })
     .await;
     let enforcer = cluster.enforcer("build-bot").await;

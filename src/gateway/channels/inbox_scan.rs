@@ -10,7 +10,7 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::gateway::channels::new_messages::{MESSAGE_BYTES, NewMessage, NewMessages};
+use crate::gateway::channels::new_messages::NewMessage;
 use crate::gateway::channels::push::{PushService, for_approver};
 use crate::gateway::context::GatewayContext;
 use crate::gateway::error::Result;
@@ -25,6 +25,10 @@ use crate::wake::WakeKey;
 const PER_LIST: i64 = 500;
 /// Messages read at once: their bodies stay in memory until the client has taken them.
 pub(in crate::gateway) const PER_PAGE: usize = 8;
+/// Fewer of those that hints have named, whose sizes are not known: each has up to 64 KiB.
+const NAMED_PER_PAGE: usize = 4;
+/// About how many bytes one of them has.
+const NAMED_BYTES: usize = 16 << 10;
 /// Bytes read at once, unless a single message has more.
 const PAGE_BYTES: usize = 1 << 20;
 /// How far rows usually commit out of order: a scan starts this much before the last row seen.
@@ -165,7 +169,7 @@ impl InboxScan {
             } else if self.position.is_some() {
                 self.list(context).await?
             } else {
-                self.take_named(&context.new_messages)
+                self.read_named(context).await?
             };
             let mut page = Vec::with_capacity(found.len());
             for (message, bytes) in found {
@@ -185,31 +189,38 @@ impl InboxScan {
         }
     }
 
-    /// The messages that hints have named. Those that this node does not keep are found by a scan.
-    fn take_named(&mut self, messages: &NewMessages) -> Vec<(ForApprover, usize)> {
+    /// The messages that hints have named, those that this node does not keep from their rows. Whatever is not there was
+    /// acknowledged or removed meanwhile.
+    async fn read_named(&mut self, context: &GatewayContext) -> Result<Vec<(ForApprover, usize)>> {
         let key = WakeKey::Approver(self.tenant.clone(), self.approver.clone());
-        let (mut found, mut total) = (Vec::new(), 0);
-        // The others come with the next page.
-        while total < MESSAGE_BYTES
-            && let Some(id) = self.named.pop()
-        {
-            if self.sent.contains_key(&id) {
-                continue;
-            }
-            match messages.take(&key, id) {
-                Some(NewMessage::Request(request)) => {
-                    let bytes = request.stored.as_ref().map_or(0, String::len) + 512;
-                    total += bytes;
-                    found.push((ForApprover::Request(request), bytes));
-                }
-                _ => self.start(None),
+        let count = self.named.len().min(NAMED_PER_PAGE);
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        let unsent = |id: &&MessageId| !self.sent.contains_key(id);
+        for id in self.named.iter().take(count).filter(unsent) {
+            match context.new_messages.take(&key, *id) {
+                Some(NewMessage::Request(request)) => found.push(ForApprover::Request(request)),
+                _ => missing.push(*id),
             }
         }
-        found.sort_by_key(|(message, _)| (message.created_at(), message.message()));
-        for (message, _) in &found {
+        if !missing.is_empty() {
+            let row = BodiesRow {
+                tenant: self.tenant.clone(),
+                approver: self.approver.clone(),
+                bytes: missing.len() * NAMED_BYTES,
+                messages: missing,
+            };
+            found.extend(context.store.channels.bodies.run(row).await?);
+        }
+        self.named.drain(..count);
+        found.sort_by_key(|message| (message.created_at(), message.message()));
+        for message in &found {
             self.note_new(message.created_at().inner());
         }
-        found
+        let sized = found.into_iter().map(|message| {
+            let bytes = message.bytes();
+            (message, bytes)
+        });
+        Ok(sized.collect())
     }
 
     /// Lists the rows after the scan's position. Those that come with their body are returned, the

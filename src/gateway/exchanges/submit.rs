@@ -133,7 +133,12 @@ impl ExchangeService {
             self.context.notices.leave(tenant, &approvers);
             for (approver, message) in approvers.into_iter().zip(messages) {
                 let key = WakeKey::Approver(tenant.clone(), approver);
-                self.context.wake.wake_here_for(&key, message);
+                if is_small {
+                    self.context.wake.wake_for(&key, message);
+                } else {
+                    // Its size must be known before it is read.
+                    self.context.wake.wake([key]);
+                }
             }
         }
         Ok(submitted)

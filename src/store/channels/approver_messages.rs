@@ -37,6 +37,15 @@ impl ForApprover {
             Self::Withdrawn(withdrawal) => withdrawal.message_id,
         }
     }
+
+    /// Roughly how many bytes it has.
+    pub fn bytes(&self) -> usize {
+        let stored = match self {
+            Self::Request(request) => request.stored.as_ref(),
+            Self::Withdrawn(_) => None,
+        };
+        stored.map_or(0, String::len) + 512
+    }
 }
 
 /// A message for an approver as it is stored. Its content is there if it was asked for.
@@ -111,6 +120,7 @@ pub struct ReadBodies {
 
 impl BatchStatement for ReadBodies {
     const NAME: &'static str = "read_bodies";
+    const IS_READ: bool = true;
     type Row = BodiesRow;
     type Fact = Vec<ForApprover>;
 

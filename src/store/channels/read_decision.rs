@@ -37,6 +37,7 @@ pub struct ReadDecisions;
 
 impl BatchStatement for ReadDecisions {
     const NAME: &'static str = "read_decision";
+    const IS_READ: bool = true;
     type Row = DecisionReadRow;
     type Fact = DecisionRead;
 

@@ -48,6 +48,7 @@ pub struct ListUnacked {
 
 impl BatchStatement for ListUnacked {
     const NAME: &'static str = "list_unacked";
+    const IS_READ: bool = true;
     type Row = ListRow;
     type Fact = Vec<UnackedMessage>;
 

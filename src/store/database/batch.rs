@@ -62,8 +62,13 @@ impl<S: BatchStatement> StatementBatcher<S> {
         let (sender, receiver) = mpsc::channel(QUEUE);
         let running = watch::Sender::new(0_usize);
         let paused = Arc::new(PausedRows::new(&sender, lock_timeout, tasks));
-        let gate = pool.gate().clone();
-        let intake = BatchIntake::new(receiver, running.subscribe(), gate, &paused);
+        let gates = pool.gates();
+        let gate = if S::IS_READ {
+            &gates.reads
+        } else {
+            &gates.writes
+        };
+        let intake = BatchIntake::new(receiver, running.subscribe(), gate.clone(), &paused);
         let intake = Arc::new(Mutex::new(intake));
         let statement = Arc::new(statement);
         let measures = Arc::new(BatchMetrics::of(pool.metrics(), S::NAME));

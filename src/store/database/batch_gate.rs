@@ -3,6 +3,8 @@
 //!
 //! A node that is alone gives two turns at a time: while one batch waits for the disk, PostgreSQL works on the other. Beside other
 //! nodes it gives one, since PostgreSQL has their batches too.
+//!
+//! Reads have a turn of their own. A turn of a write includes its flush to the disk, and a message is read while its reader waits for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +22,13 @@ const TURNS: u32 = 2;
 pub struct BatchGate {
     turns: Arc<Semaphore>,
     is_alone: Arc<AtomicBool>,
+}
+
+/// The gates of a node.
+#[derive(Clone, Default)]
+pub(in crate::store) struct BatchGates {
+    pub writes: BatchGate,
+    pub reads: BatchGate,
 }
 
 /// The turn of a batch, until it is dropped.

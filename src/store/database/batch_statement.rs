@@ -13,6 +13,8 @@ pub type BatchResult<S> = sqlx::Result<Vec<<S as BatchStatement>::Fact>>;
 /// A statement that takes many rows at once.
 pub trait BatchStatement: Send + Sync + 'static {
     const NAME: &'static str;
+    /// Whether it only reads: then its batches do not wait for those that write.
+    const IS_READ: bool = false;
     type Row: Send + Sync + 'static;
     type Fact: Send + 'static;
 

@@ -16,7 +16,7 @@ use sqlx::query::{Map, Query};
 use tokio::time::timeout;
 
 use crate::config;
-use crate::store::database::batch_gate::BatchGate;
+use crate::store::database::batch_gate::BatchGates;
 use crate::store::database::connect::ConnectionManager;
 use crate::store::database::lease::ConnectionLease;
 use crate::store::database::pulse::ServerPulse;
@@ -50,7 +50,7 @@ pub struct ConnectionPool {
     /// When the log last said why there are no connections. At first the time of creation: a node that starts with
     /// an unreachable database reports the error itself.
     warned: Arc<Mutex<Instant>>,
-    gate: BatchGate,
+    gates: BatchGates,
     acquire_time: Histogram,
     metrics: Arc<NodeMetrics>,
 }
@@ -82,7 +82,7 @@ impl ConnectionPool {
             only_new: false,
             pulse,
             warned: Arc::new(Mutex::new(Instant::now())),
-            gate: BatchGate::default(),
+            gates: BatchGates::default(),
             acquire_time: metrics.pool_acquire.of([name]),
             metrics: Arc::clone(metrics),
         })
@@ -233,8 +233,8 @@ impl ConnectionPool {
     }
 
     /// Where the batches on this pool wait for each other.
-    pub(in crate::store) fn gate(&self) -> &BatchGate {
-        &self.gate
+    pub(in crate::store) fn gates(&self) -> &BatchGates {
+        &self.gates
     }
 
     pub fn row_security(&self) -> bool {

@@ -55,6 +55,7 @@ pub struct ReadExchanges {
 
 impl BatchStatement for ReadExchanges {
     const NAME: &'static str = "read_exchange";
+    const IS_READ: bool = true;
     type Row = ReadRow;
     /// Busy while it is past its expiry and being decided or ended.
     type Fact = RowLock<Option<Box<Exchange>>>;

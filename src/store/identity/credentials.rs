@@ -28,6 +28,7 @@ pub struct ReadCredentials;
 
 impl BatchStatement for ReadCredentials {
     const NAME: &'static str = "read_credential";
+    const IS_READ: bool = true;
     type Row = CredentialId;
     type Fact = Option<Credential>;
 
@@ -63,6 +64,7 @@ pub struct ReadCertificates;
 
 impl BatchStatement for ReadCertificates {
     const NAME: &'static str = "read_certificate";
+    const IS_READ: bool = true;
     /// The certificate's thumbprint.
     type Row = [u8; 32];
     type Fact = Option<Credential>;
@@ -102,6 +104,7 @@ pub struct ReadTenants;
 
 impl BatchStatement for ReadTenants {
     const NAME: &'static str = "read_tenant";
+    const IS_READ: bool = true;
     type Row = TenantId;
     type Fact = bool;
 

@@ -20,6 +20,7 @@ pub struct ReadKeys;
 
 impl BatchStatement for ReadKeys {
     const NAME: &'static str = "read_keys";
+    const IS_READ: bool = true;
     type Row = KeysRow;
     type Fact = Vec<SigningKey>;
 

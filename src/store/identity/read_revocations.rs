@@ -15,6 +15,7 @@ pub struct ReadRevocations;
 
 impl BatchStatement for ReadRevocations {
     const NAME: &'static str = "read_revocations";
+    const IS_READ: bool = true;
     type Row = TenantId;
     type Fact = TokenRevocations;
 

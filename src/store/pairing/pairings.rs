@@ -43,6 +43,7 @@ pub struct ReadTokens;
 
 impl BatchStatement for ReadTokens {
     const NAME: &'static str = "read_routing_token";
+    const IS_READ: bool = true;
     type Row = TokenRow;
     type Fact = TokenFact;
 
@@ -100,6 +101,7 @@ pub struct ReadPaired {
 
 impl BatchStatement for ReadPaired {
     const NAME: &'static str = "read_paired";
+    const IS_READ: bool = true;
     type Row = PairedRow;
     type Fact = PairedApprovers;
 
