@@ -205,6 +205,14 @@ impl WakeBus {
     }
 
     fn payloads(&self, batch: &mut Vec<WakeHint>) -> Vec<String> {
+        if self.health.overflow.swap(false, Ordering::Relaxed) {
+            batch.clear();
+            return vec![format!("* {}", self.tag)];
+        }
+        if batch.is_empty() || self.keeps_hints() {
+            batch.clear();
+            return Vec::new();
+        }
         let plain = batch.iter().filter(|hint| hint.message.is_none());
         let digests: HashSet<u64> = plain.map(|hint| hint.digest).collect();
         let named: Vec<String> = batch
@@ -212,12 +220,6 @@ impl WakeBus {
             .filter(|hint| !digests.contains(&hint.digest))
             .filter_map(|hint| Some(format!("{:016x}:{}", hint.digest, hint.message?.0.simple())))
             .collect();
-        if self.health.overflow.swap(false, Ordering::Relaxed) {
-            return vec![format!("* {}", self.tag)];
-        }
-        if (digests.is_empty() && named.is_empty()) || self.keeps_hints() {
-            return Vec::new();
-        }
         let digests: Vec<String> = digests
             .into_iter()
             .map(|digest| format!("{digest:016x}"))

@@ -84,6 +84,16 @@ impl WakeHub {
         });
     }
 
+    /// The same, but other nodes are not told which message it is.
+    pub fn wake_here_for(&self, key: &WakeKey, message: MessageId) {
+        let digest = key.digest();
+        self.waiters.wake_for(digest, message);
+        self.tell_others(WakeHint {
+            digest,
+            message: None,
+        });
+    }
+
     /// How many waiters of this node wait for a key.
     pub fn waiter_count(&self, key: &WakeKey) -> usize {
         self.waiters.count(key.digest())

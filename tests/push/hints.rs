@@ -117,11 +117,8 @@ async fn every_channel_on_another_node_gets_each_of_many_requests_once() {
     for count in [8, 8, 8, 8, 8, 50] {
         let submitted = join_all((0..count).map(async |n| {
             let request = request_id();
-            let body = if n > 0 && n % 10 == 0 {
-                with(&sealed(), "/ciphertext/data", json!("A".repeat(100 << 10)))
-            } else {
-                sealed()
-            };
+            let bytes = if n > 0 && n % 10 == 0 { n << 11 } else { 64 };
+            let body = with(&sealed(), "/ciphertext/data", json!("A".repeat(bytes)));
             here.submit(&request, "alice", body).await.expect(202);
             request
         }));

@@ -1,7 +1,8 @@
 //! Scans an approver's inbox for its channel: lists rows, reads their bodies, and schedules
-//! redelivery. A message that this node has just written is not read back. Rows commit out of order, so a scan starts a little before the last row seen. The
-//! fallback poll finds rows that commit even later, or with a clock that has stepped back, and says
-//! where to start.
+//! redelivery. A request that a hint has named is read by its id, and one that this node has just
+//! written is not read back. Rows commit out of order, so a scan starts a little before the last row
+//! seen. The fallback poll finds rows that commit even later, or with a clock that has stepped back,
+//! and says where to start.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::gateway::channels::new_messages::NewMessage;
+use crate::gateway::channels::new_messages::{MESSAGE_BYTES, NAMED_BYTES, NewMessage};
 use crate::gateway::channels::push::{PushService, for_approver};
 use crate::gateway::context::GatewayContext;
 use crate::gateway::error::Result;
@@ -25,10 +26,8 @@ use crate::wake::WakeKey;
 const PER_LIST: i64 = 500;
 /// Messages read at once: their bodies stay in memory until the client has taken them.
 pub(in crate::gateway) const PER_PAGE: usize = 8;
-/// Fewer of those that hints have named, whose sizes are not known: each has up to 64 KiB.
+/// The same of those that hints have named.
 const NAMED_PER_PAGE: usize = 4;
-/// About how many bytes one of them has.
-const NAMED_BYTES: usize = 16 << 10;
 /// Bytes read at once, unless a single message has more.
 const PAGE_BYTES: usize = 1 << 20;
 /// How far rows usually commit out of order: a scan starts this much before the last row seen.
@@ -193,13 +192,24 @@ impl InboxScan {
     /// acknowledged or removed meanwhile.
     async fn read_named(&mut self, context: &GatewayContext) -> Result<Vec<(ForApprover, usize)>> {
         let key = WakeKey::Approver(self.tenant.clone(), self.approver.clone());
-        let count = self.named.len().min(NAMED_PER_PAGE);
         let (mut found, mut missing) = (Vec::new(), Vec::new());
-        let unsent = |id: &&MessageId| !self.sent.contains_key(id);
-        for id in self.named.iter().take(count).filter(unsent) {
-            match context.new_messages.take(&key, *id) {
-                Some(NewMessage::Request(request)) => found.push(ForApprover::Request(request)),
-                _ => missing.push(*id),
+        let (mut count, mut total) = (0, 0);
+        for id in self.named.iter().take(NAMED_PER_PAGE) {
+            // The others come with the next page.
+            if total >= MESSAGE_BYTES {
+                break;
+            }
+            count += 1;
+            if self.sent.contains_key(id) {
+                continue;
+            }
+            if let Some(NewMessage::Request(request)) = context.new_messages.take(&key, *id) {
+                let message = ForApprover::Request(request);
+                total += message.bytes();
+                found.push(message);
+            } else {
+                total += NAMED_BYTES;
+                missing.push(*id);
             }
         }
         if !missing.is_empty() {

@@ -16,6 +16,8 @@ use crate::wake::WakeKey;
 const MESSAGE_LIFETIME: Duration = Duration::from_millis(200);
 /// A larger message is read page by page, as the client takes it.
 pub(in crate::gateway) const MESSAGE_BYTES: usize = 64 << 10;
+/// A larger request is not named to other nodes, which read a few of those named at once, and learn their sizes only then.
+pub(in crate::gateway) const NAMED_BYTES: usize = 16 << 10;
 /// Of all messages together.
 const TOTAL_BYTES: usize = 16 << 20;
 

@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::gateway::ExchangeService;
-use crate::gateway::channels::new_messages::{MESSAGE_BYTES, NewMessage};
+use crate::gateway::channels::new_messages::{MESSAGE_BYTES, NAMED_BYTES, NewMessage};
 use crate::gateway::error::{Error, Result};
 use crate::gateway::identity::caller::{CallerIdentity, Enforcer};
 use crate::protocol::artifact::{self, ArtifactRules, Submission};
@@ -84,7 +84,8 @@ impl ExchangeService {
         let route = submission.route.clone();
         let (approvers, unroutable) = self.approvers(tenant, &enforcer, &route).await?;
         let counted = self.loads.must_count(tenant, &enforcer, &approvers).await?;
-        let is_small = submission.stored.len() < MESSAGE_BYTES;
+        let bytes = submission.stored.len();
+        let is_small = bytes < MESSAGE_BYTES;
         let asked: Vec<_> = approvers
             .iter()
             .map(|approver| {
@@ -133,11 +134,12 @@ impl ExchangeService {
             self.context.notices.leave(tenant, &approvers);
             for (approver, message) in approvers.into_iter().zip(messages) {
                 let key = WakeKey::Approver(tenant.clone(), approver);
-                if is_small {
-                    self.context.wake.wake_for(&key, message);
-                } else {
+                let wake = &self.context.wake;
+                match bytes {
+                    0..NAMED_BYTES => wake.wake_for(&key, message),
+                    NAMED_BYTES..MESSAGE_BYTES => wake.wake_here_for(&key, message),
                     // Its size must be known before it is read.
-                    self.context.wake.wake([key]);
+                    _ => wake.wake([key]),
                 }
             }
         }

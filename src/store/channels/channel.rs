@@ -130,7 +130,7 @@ impl ChannelStore {
         let beat = lease.settle(beat)?;
         self.database
             .compare_clocks(before, beat.now, self.database.clock.now());
-        self.database.pool.gates().writes.set_alone(beat.is_alone);
+        self.database.pool.gates().set_alone(beat.is_alone);
         Ok(ChannelHeartbeat {
             secrets_differ: beat.secrets_differ,
         })

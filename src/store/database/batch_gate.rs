@@ -4,7 +4,7 @@
 //! A node that is alone gives two turns at a time: while one batch waits for the disk, PostgreSQL works on the other. Beside other
 //! nodes it gives one, since PostgreSQL has their batches too.
 //!
-//! Reads have a turn of their own. A turn of a write includes its flush to the disk, and a message is read while its reader waits for it.
+//! Reads have turns of their own. A turn of a write includes its flush to the disk, and a message is read while its reader waits for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,6 +29,14 @@ pub struct BatchGate {
 pub(in crate::store) struct BatchGates {
     pub writes: BatchGate,
     pub reads: BatchGate,
+}
+
+impl BatchGates {
+    /// Says whether this node is alone.
+    pub fn set_alone(&self, is_alone: bool) {
+        self.writes.set_alone(is_alone);
+        self.reads.set_alone(is_alone);
+    }
 }
 
 /// The turn of a batch, until it is dropped.
