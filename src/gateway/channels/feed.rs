@@ -268,9 +268,8 @@ impl MessageFeed {
                     }
                     page.sort_by_key(|message| message.created_at);
                     let page = serialised(&self.context, enforcer, opened_at, page);
-                    let now = self.context.store.database.database_now();
                     for push in &page {
-                        sent.add(push.message_id, now);
+                        sent.add(push.message_id);
                     }
                     return Ok(page);
                 }

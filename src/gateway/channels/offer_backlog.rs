@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use time::OffsetDateTime;
 use tokio::time::{Instant, sleep_until};
 use uuid::Uuid;
 
@@ -22,15 +21,15 @@ const MANY: usize = 256;
 
 #[derive(Default)]
 pub(in crate::gateway) struct OfferBacklog {
-    messages: VecDeque<(MessageId, OffsetDateTime, Instant)>,
+    messages: VecDeque<(MessageId, Instant)>,
     /// The last attempt to write them that failed.
     failed_at: Option<Instant>,
 }
 
 impl OfferBacklog {
-    /// Adds one that is sent now: `at` by the database's clock.
-    pub fn add(&mut self, message: MessageId, at: OffsetDateTime) {
-        self.messages.push_back((message, at, Instant::now()));
+    /// Adds one that is sent now.
+    pub fn add(&mut self, message: MessageId) {
+        self.messages.push_back((message, Instant::now()));
     }
 
     /// Whether they are to be written though there is something else to do.
@@ -43,7 +42,7 @@ impl OfferBacklog {
     }
 
     fn due_at(&self) -> Option<Instant> {
-        let (.., oldest) = self.messages.front()?;
+        let (_, oldest) = self.messages.front()?;
         Some(self.failed_at.unwrap_or(*oldest) + OFFER_DELAY)
     }
 
@@ -71,12 +70,11 @@ impl OfferBacklog {
         while !self.messages.is_empty() {
             let count = self.messages.len().min(MANY);
             let first = self.messages.iter().take(count);
-            let rows = first.map(|(message, sent_at, at)| OfferRow {
+            let rows = first.map(|(message, at)| OfferRow {
                 tenant: tenant.clone(),
                 enforcer: enforcer.clone(),
                 channel,
                 message: *message,
-                sent_at: *sent_at,
                 age: at.elapsed(),
             });
             let written = join_all(rows.map(|row| store.offers.run(row))).await;

@@ -85,6 +85,7 @@ impl ChannelStore {
             ),
         };
         let offer = WriteOffers {
+            clock: clock(),
             reoffer: claim.reoffer.0,
         };
         Self {

@@ -4,11 +4,12 @@
 use std::time::Duration;
 
 use sqlx::PgConnection;
-use time::OffsetDateTime;
 use uuid::Uuid;
 
+use crate::clock::Clock;
 use crate::protocol::id::{EnforcerId, MessageId, TenantId};
 use crate::store::database::batch_statement::{BatchResult, BatchStatement};
+use crate::store::database::clock_offset::clock_offset;
 use crate::store::database::rows::column;
 use crate::store::database::tenant_scope::TenantScope;
 
@@ -18,12 +19,12 @@ pub struct OfferRow {
     pub enforcer: EnforcerId,
     pub channel: Uuid,
     pub message: MessageId,
-    /// When it was sent, by the database's clock as a test may have moved it, and how long ago.
-    pub sent_at: OffsetDateTime,
+    /// How long ago it was sent. Not when: the node's clock may have been set since it was last compared with the database's.
     pub age: Duration,
 }
 
 pub struct WriteOffers {
+    pub clock: Clock,
     /// Pause before a message is offered again, in seconds.
     pub reoffer: f64,
 }
@@ -42,14 +43,14 @@ impl BatchStatement for WriteOffers {
             r#"
             with input as materialized (
                 select i.*
-                  from unnest($1::text[], $2::text[], $3::uuid[], $4::uuid[], $5::timestamptz[], $6::float8[])
-                       as i (tenant_id, enforcer_id, channel_id, message_id, sent_at, age)
+                  from unnest($1::text[], $2::text[], $3::uuid[], $4::uuid[], $5::float8[])
+                       as i (tenant_id, enforcer_id, channel_id, message_id, age)
                  -- For this transaction: an offer that a crash loses is made again, so the commit need not wait for the disk.
                  cross join (select set_config('synchronous_commit', 'off', true)) setting
             ),
             -- One that is locked is being acknowledged, or claimed by another channel.
             locked as materialized (
-                select i.channel_id, i.sent_at, i.age, m.tenant_id, m.recipient, m.message_id
+                select i.channel_id, i.age, m.tenant_id, m.recipient, m.message_id
                   from input i
                   join messages m on m.tenant_id = i.tenant_id and m.recipient_kind = 'enforcer'
                                  and m.recipient = i.enforcer_id and m.message_id = i.message_id
@@ -59,7 +60,7 @@ impl BatchStatement for WriteOffers {
             update messages m
                set target_channel = l.channel_id, offers = 1,
                    offered_at = clock_timestamp() - make_interval(secs => l.age),
-                   next_attempt_at = l.sent_at + make_interval(secs => $7)
+                   next_attempt_at = clock_timestamp() + $6::interval + make_interval(secs => $7 - l.age)
               from locked l
              where m.tenant_id = l.tenant_id and m.recipient_kind = 'enforcer' and m.recipient = l.recipient
                and m.message_id = l.message_id and m.offered_at is null
@@ -68,8 +69,8 @@ impl BatchStatement for WriteOffers {
             column(rows, |row| &row.enforcer) as _,
             &column(rows, |row| row.channel),
             column(rows, |row| row.message) as _,
-            &column(rows, |row| row.sent_at),
             &column(rows, |row| row.age.as_secs_f64()),
+            clock_offset(&self.clock),
             self.reoffer,
         )
         .execute(connection)
