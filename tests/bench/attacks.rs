@@ -25,7 +25,7 @@ const SLOWER: f64 = 3.0;
 /// The node's budget, as it is by default, and what it may have beside that.
 const MEMORY_MIB: f64 = 256.0 + 64.0;
 /// How long an attack goes on before it is measured.
-const BEFORE: Duration = Duration::from_secs(4);
+const BEFORE: Duration = Duration::from_secs(3);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Attack {
@@ -182,7 +182,7 @@ pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
         for _ in 0..bench.rounds {
             let scene = AttackScene::start(bench).await?;
             // Once for nothing, so that caches and plans are warm.
-            attack.honest(&scene, 4).await?;
+            attack.honest(&scene, 2).await?;
             without.push(attack.honest(&scene, bench.seconds).await?.quantile(990));
             let measured = async {
                 sleep(BEFORE).await;

@@ -21,47 +21,49 @@ const AT_ONCE: usize = 64;
 /// or less.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Idle WebSockets and event streams over HTTP/1 and HTTP/2, each kind on a node of its own.
+/// Idle WebSockets and event streams over HTTP/1 and HTTP/2, side by side: most of the time they wait for pings.
 pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
+    let here = &*bench;
+    let (sockets, streams, http2_streams) = tokio::try_join!(
+        memory_of_each(here, open_socket, Socket::pinged),
+        memory_of_each(here, open_stream, Connection::pinged),
+        memory_of_each(here, Http2Stream::open, Http2Stream::pinged),
+    )?;
+    for (kind, memory, most) in [
+        ("WebSocket", sockets, 6.5),
+        ("event stream", streams, 7.0),
+        ("event stream over HTTP/2", http2_streams, 12.0),
+    ] {
+        bench.report.add(
+            &format!("resident memory of an idle {kind}, at 5,000"),
+            (memory, "KiB"),
+            (1.0, "KiB"),
+            Target::AtMost(most),
+        );
+    }
+    Ok(())
+}
+
+/// The resident memory that each of many idle channels takes on a node of their own, in KiB.
+async fn memory_of_each<C>(
+    bench: &Bench,
+    open: impl AsyncFn(&Nodes, usize) -> anyhow::Result<C>,
+    pinged: impl AsyncFn(&mut C) -> anyhow::Result<()>,
+) -> anyhow::Result<f64> {
     let nodes = bench.nodes(1).await?;
     // Once for nothing: the first connection of a node makes its pools.
-    let first = Socket::open(nodes.address(0), "approver", "first", &nodes.approver).await?;
+    let first = open(&nodes, CHANNELS).await?;
     let before = nodes.resident_kib(0)?;
-    let sockets: Vec<_> = stream::iter(0..CHANNELS)
-        .map(|n| open_socket(&nodes, n))
+    let channels: Vec<_> = stream::iter(0..CHANNELS)
+        .map(|n| open(&nodes, n))
         .buffered(AT_ONCE)
         .try_collect()
         .await?;
-    let sockets = all_live(sockets, Socket::pinged).await?;
-    add(bench, &nodes, "WebSocket", before, 6.5)?;
-    drop((sockets, first));
+    let channels = all_live(channels, pinged).await?;
+    let after = nodes.resident_kib(0)?;
+    drop((channels, first));
     nodes.stop().await?;
-
-    let nodes = bench.nodes(1).await?;
-    let first = open_stream(&nodes, CHANNELS).await?;
-    let before = nodes.resident_kib(0)?;
-    let streams: Vec<_> = stream::iter(0..CHANNELS)
-        .map(|n| open_stream(&nodes, n))
-        .buffered(AT_ONCE)
-        .try_collect()
-        .await?;
-    let streams = all_live(streams, Connection::pinged).await?;
-    add(bench, &nodes, "event stream", before, 7.0)?;
-    drop((streams, first));
-    nodes.stop().await?;
-
-    let nodes = bench.nodes(1).await?;
-    let first = Http2Stream::open(&nodes, CHANNELS).await?;
-    let before = nodes.resident_kib(0)?;
-    let streams: Vec<_> = stream::iter(0..CHANNELS)
-        .map(|n| Http2Stream::open(&nodes, n))
-        .buffered(AT_ONCE)
-        .try_collect()
-        .await?;
-    let streams = all_live(streams, Http2Stream::pinged).await?;
-    add(bench, &nodes, "event stream over HTTP/2", before, 12.0)?;
-    drop((streams, first));
-    nodes.stop().await
+    Ok((after - before) / f64::from(u32::try_from(CHANNELS)?))
 }
 
 /// Waits until every one of them was pinged: all are open at once, and have what a channel has once
@@ -92,16 +94,4 @@ async fn open_stream(nodes: &Nodes, n: usize) -> anyhow::Result<Connection> {
     let get = request("GET", &path, &nodes.approver, "");
     connection.stream(&get).await?;
     Ok(connection)
-}
-
-fn add(bench: &mut Bench, nodes: &Nodes, kind: &str, before: f64, most: f64) -> anyhow::Result<()> {
-    let channels = f64::from(u32::try_from(CHANNELS)?);
-    let each = (nodes.resident_kib(0)? - before) / channels;
-    bench.report.add(
-        &format!("resident memory of an idle {kind}, at 5,000"),
-        (each, "KiB"),
-        (1.0, "KiB"),
-        Target::AtMost(most),
-    );
-    Ok(())
 }

@@ -76,6 +76,7 @@ pub struct PartWatch {
 }
 
 pub struct PartShare {
+    pub took: Duration,
     /// Of the processors, used by the generator.
     pub generator: f64,
     /// Of the processors, taken away by the host.
@@ -101,9 +102,11 @@ impl PartWatch {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let cores = f64::from(u32::try_from(cores).unwrap_or(1));
         let own = own_time().saturating_sub(self.own).as_secs_f64();
+        let took = self.begun.elapsed();
         let ticks = ProcessorTicks::now().since(self.ticks);
         PartShare {
-            generator: own / self.begun.elapsed().as_secs_f64() / cores,
+            took,
+            generator: own / took.as_secs_f64() / cores,
             stolen: ticks.stolen / ticks.all,
         }
     }

@@ -84,7 +84,7 @@ async fn run() -> anyhow::Result<()> {
     let mut bench = Bench {
         postgres: Postgres::from_environment().await?,
         report: Report::default(),
-        seconds: number("BENCH_SECONDS", 4),
+        seconds: number("BENCH_SECONDS", 3),
         rounds: usize::try_from(number("BENCH_ROUNDS", 3))?,
         is_in_memory: number("BENCH_MEMORY", 0) > 0,
     };
@@ -126,16 +126,20 @@ impl Bench {
                 "push" => push::measure(self).await?,
                 "inbox" => inbox::measure(self).await?,
                 "payloads" => submissions::measure_sizes(self).await?,
-                "channels" => channels::measure(self).await?,
+                "channels" => Box::pin(channels::measure(self)).await?,
                 "telemetry" => telemetry::measure(self).await?,
                 "attacks" => attacks::measure(self).await?,
                 GROWTH => growth::measure(self).await?,
                 _ => clients::measure(self).await?,
             }
             let share = watch.end();
-            let (own, stolen) = (share.generator * 100.0, share.stolen * 100.0);
+            let (took, own, stolen) = (
+                share.took.as_secs(),
+                share.generator * 100.0,
+                share.stolen * 100.0,
+            );
             eprintln!(
-                "{part}: the generator used {own:.0} % of the processors, the host took {stolen:.0} % away"
+                "{part} took {took} s: the generator used {own:.0} % of the processors, the host took {stolen:.0} % away"
             );
             if !share.is_disturbed() || is_last {
                 break;

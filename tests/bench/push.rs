@@ -197,20 +197,16 @@ async fn bare_on(bench: &Bench, database: &Database) -> anyhow::Result<Latencies
 }
 
 /// Pushes by nodes that do nothing else.
-async fn calm(bench: &Bench) -> anyhow::Result<Latencies> {
-    let nodes = warm(bench).await?;
-    let taken = push(bench, &nodes, "calm").await?;
-    nodes.stop().await?;
-    Ok(taken)
+async fn calm(bench: &Bench, nodes: &Nodes) -> anyhow::Result<Latencies> {
+    push(bench, nodes, &random_id()?).await
 }
 
 /// Pushes by nodes that also take `LOAD` submissions to others; or, instead of them, the reference.
-async fn beside_load(bench: &Bench, reference: bool) -> anyhow::Result<Latencies> {
-    let nodes = warm(bench).await?;
+async fn beside_load(bench: &Bench, nodes: &Nodes, reference: bool) -> anyhow::Result<Latencies> {
     // Made before the load begins: it writes out everything.
     let database = bench.postgres.database().await?;
     let artifact = Artifact::usual()?;
-    let lanes = Lane::open(&nodes, CONNECTIONS, &artifact).await?;
+    let lanes = Lane::open(nodes, CONNECTIONS, &artifact).await?;
     let timetable = Timetable::new(LOAD, bench.seconds + 2);
     let begun = Instant::now();
     let load = async {
@@ -227,12 +223,11 @@ async fn beside_load(bench: &Bench, reference: bool) -> anyhow::Result<Latencies
         if reference {
             bare_on(bench, &database).await
         } else {
-            push(bench, &nodes, "busy").await
+            push(bench, nodes, &random_id()?).await
         }
     };
     let ((), taken) = tokio::try_join!(load, measured)?;
     database.remove().await?;
-    nodes.stop().await?;
     Ok(taken)
 }
 
@@ -261,12 +256,12 @@ async fn fill(nodes: &Nodes, run: &str, each_has: usize) -> anyhow::Result<()> {
 }
 
 /// Push latency if every flush to the disk takes longer: whether pushes wait for others' flushes.
-async fn measure_slow_disk(bench: &mut Bench) -> anyhow::Result<()> {
+async fn measure_slow_disk(bench: &mut Bench, nodes: &Nodes) -> anyhow::Result<()> {
     bench.postgres.delay_flushes(SLOW_FLUSH).await?;
     let here = &*bench;
     let turns = in_turns(here.rounds, async |which| match which {
         0 => bare(here).await,
-        _ => calm(here).await,
+        _ => calm(here, nodes).await,
     });
     let turns: anyhow::Result<[Vec<Latencies>; 2]> = turns.await;
     bench.postgres.delay_flushes(Duration::ZERO).await?;
@@ -285,12 +280,13 @@ async fn measure_slow_disk(bench: &mut Bench) -> anyhow::Result<()> {
 
 /// Push latency at rest, beside load, on a slow disk, and with a backlog.
 pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
+    let nodes = warm(bench).await?;
     let here = &*bench;
     let turns = in_turns(here.rounds, async |which| match which {
         0 => bare(here).await,
-        1 => calm(here).await,
-        2 => beside_load(here, false).await,
-        _ => beside_load(here, true).await,
+        1 => calm(here, &nodes).await,
+        2 => beside_load(here, &nodes, false).await,
+        _ => beside_load(here, &nodes, true).await,
     });
     let [bare, calm, busy, beside] = turns.await?;
     let middle = |turns: &[Latencies], per_mille| {
@@ -317,7 +313,8 @@ pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
         (middle(&bare, 500), "ms bare NOTIFY"),
         Target::Open,
     );
-    measure_slow_disk(bench).await?;
+    measure_slow_disk(bench, &nodes).await?;
+    nodes.stop().await?;
     measure_backlog(bench).await
 }
 
