@@ -32,7 +32,6 @@ pub(in crate::store) struct BatchGates {
 }
 
 impl BatchGates {
-    /// Says whether this node is alone.
     pub fn set_alone(&self, is_alone: bool) {
         self.writes.set_alone(is_alone);
         self.reads.set_alone(is_alone);
