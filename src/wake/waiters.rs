@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use time::OffsetDateTime;
-use tokio::sync::watch;
+use tokio::sync::Notify;
 
 use crate::protocol::id::MessageId;
 use crate::protocol::wake_key::WakeKey;
@@ -34,7 +34,8 @@ pub(super) struct WaiterTable {
 /// A key that is waited on. Two keys with one digest share it and are woken together.
 struct WaiterEntry {
     key: WakeKey,
-    signal: watch::Sender<WakeSignal>,
+    /// Shared with its waiters. By hand, because a `watch` takes 0.4 KiB, and there is one for every idle channel.
+    signal: Arc<WakeSignal>,
 }
 
 /// The last messages that hints have named, for waiters that have not looked yet.
@@ -42,22 +43,29 @@ const RECENT_MESSAGES: usize = 16;
 
 #[derive(Default)]
 struct WakeSignal {
+    /// Held for a few instructions, never across an await.
+    state: Mutex<WakeState>,
+    changed: Notify,
+}
+
+#[derive(Default)]
+struct WakeState {
     counts: WakeCounts,
     recent: VecDeque<MessageId>,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct WakeCounts {
     /// Number of hints. The fallback poll notifies without changing it, so an unseen hint is still
     /// seen as a hint.
-    hints: u64,
+    hints: u32,
     /// How many of them named a message.
-    named: u64,
+    named: u32,
     /// How often the fallback poll notified.
-    polls: u64,
+    polls: u32,
     /// How often the fallback poll found messages that may be unseen, and when the oldest was
     /// created that it found last.
-    finds: u64,
+    finds: u32,
     since: OffsetDateTime,
 }
 
@@ -73,23 +81,52 @@ impl Default for WakeCounts {
     }
 }
 
-impl WaiterEntry {
+impl WakeSignal {
+    fn state(&self) -> MutexGuard<'_, WakeState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut WakeState)) {
+        change(&mut self.state());
+        self.changed.notify_waiters();
+    }
+
     fn wake(&self, cause: WakeCause) {
-        self.signal.send_modify(|signal| match cause {
-            WakeCause::Hint => signal.counts.hints = signal.counts.hints.wrapping_add(1),
-            WakeCause::Poll => signal.counts.polls = signal.counts.polls.wrapping_add(1),
+        self.change(|state| match cause {
+            WakeCause::Hint => state.counts.hints = state.counts.hints.wrapping_add(1),
+            WakeCause::Poll => state.counts.polls = state.counts.polls.wrapping_add(1),
         });
     }
 
     fn wake_for(&self, message: MessageId) {
-        self.signal.send_modify(|signal| {
-            signal.counts.hints = signal.counts.hints.wrapping_add(1);
-            signal.counts.named = signal.counts.named.wrapping_add(1);
-            if signal.recent.len() == RECENT_MESSAGES {
-                signal.recent.pop_front();
+        self.change(|state| {
+            state.counts.hints = state.counts.hints.wrapping_add(1);
+            state.counts.named = state.counts.named.wrapping_add(1);
+            if state.recent.len() == RECENT_MESSAGES {
+                state.recent.pop_front();
             }
-            signal.recent.push_back(message);
+            state.recent.push_back(message);
         });
+    }
+
+    /// Waits until the counts are others than these, and returns them.
+    async fn changed_from(&self, seen: &WakeCounts) -> WakeCounts {
+        loop {
+            // Made before the look, so that a change in between is not missed.
+            let changed = self.changed.notified();
+            let now = self.state().counts;
+            if now != *seen {
+                return now;
+            }
+            changed.await;
+        }
+    }
+}
+
+impl WaiterEntry {
+    /// Waiters come and go only while the table is locked.
+    fn waiters(&self) -> usize {
+        Arc::strong_count(&self.signal) - 1
     }
 }
 
@@ -103,10 +140,10 @@ impl WaiterTable {
         let mut entries = self.entries();
         let entry = entries.entry(digest).or_insert_with(|| WaiterEntry {
             key,
-            signal: watch::Sender::new(WakeSignal::default()),
+            signal: Arc::default(),
         });
-        let signal = entry.signal.subscribe();
-        let seen = signal.borrow().counts;
+        let signal = Arc::clone(&entry.signal);
+        let seen = signal.state().counts;
         Waiter {
             digest,
             seen,
@@ -120,19 +157,19 @@ impl WaiterTable {
     pub(super) fn count(&self, digest: u64) -> usize {
         let entries = self.entries();
         let entry = entries.get(&digest);
-        entry.map_or(0, |entry| entry.signal.receiver_count())
+        entry.map_or(0, WaiterEntry::waiters)
     }
 
     pub(super) fn wake(&self, digest: u64, cause: WakeCause) {
         if let Some(entry) = self.entries().get(&digest) {
-            entry.wake(cause);
+            entry.signal.wake(cause);
         }
     }
 
     /// Wakes the waiters of a key for one message.
     pub(super) fn wake_for(&self, digest: u64, message: MessageId) {
         if let Some(entry) = self.entries().get(&digest) {
-            entry.wake_for(message);
+            entry.signal.wake_for(message);
         }
     }
 
@@ -140,16 +177,16 @@ impl WaiterTable {
     /// oldest was created at `since`.
     pub(super) fn found(&self, digest: u64, since: OffsetDateTime) {
         if let Some(entry) = self.entries().get(&digest) {
-            entry.signal.send_modify(|signal| {
-                signal.counts.finds = signal.counts.finds.wrapping_add(1);
-                signal.counts.since = since;
+            entry.signal.change(|state| {
+                state.counts.finds = state.counts.finds.wrapping_add(1);
+                state.counts.since = since;
             });
         }
     }
 
     pub(super) fn wake_everyone(&self) {
         for entry in self.entries().values() {
-            entry.wake(WakeCause::Hint);
+            entry.signal.wake(WakeCause::Hint);
         }
     }
 
@@ -162,7 +199,7 @@ impl WaiterTable {
 /// A registered waiter; dropping it unregisters it.
 pub struct Waiter {
     digest: u64,
-    signal: Option<watch::Receiver<WakeSignal>>,
+    signal: Option<Arc<WakeSignal>>,
     seen: WakeCounts,
     /// The counts when `news` was last called.
     looked: WakeCounts,
@@ -173,12 +210,10 @@ pub struct Waiter {
 impl Waiter {
     /// Waits for the next wake since the last one, and returns its cause.
     pub async fn woken(&mut self) -> WakeCause {
-        let Some(signal) = &mut self.signal else {
+        let Some(signal) = &self.signal else {
             return std::future::pending().await;
         };
-        // The entry lives as long as its waiters, so the sender is never gone.
-        drop(signal.changed().await);
-        let now = signal.borrow_and_update().counts;
+        let now = signal.changed_from(&self.seen).await;
         let before = std::mem::replace(&mut self.seen, now);
         match now.finds.wrapping_sub(before.finds) {
             0 => {}
@@ -198,18 +233,16 @@ impl Waiter {
         let Some(signal) = &self.signal else {
             return WakeNews::Everything;
         };
-        let signal = signal.borrow();
-        let (now, before) = (
-            signal.counts,
-            std::mem::replace(&mut self.looked, signal.counts),
-        );
+        let state = signal.state();
+        let now = state.counts;
+        let before = std::mem::replace(&mut self.looked, now);
         let named = now.named.wrapping_sub(before.named);
         let is_all = now.hints.wrapping_sub(before.hints) == named
             && (now.polls, now.finds) == (before.polls, before.finds);
         match usize::try_from(named) {
-            Ok(named) if is_all && named <= signal.recent.len() => {
-                let known = signal.recent.len() - named;
-                WakeNews::Messages(signal.recent.iter().skip(known).copied().collect())
+            Ok(named) if is_all && named <= state.recent.len() => {
+                let known = state.recent.len() - named;
+                WakeNews::Messages(state.recent.iter().skip(known).copied().collect())
             }
             _ => WakeNews::Everything,
         }
@@ -227,7 +260,7 @@ impl Drop for Waiter {
         let mut entries = self.waiters.entries();
         self.signal = None;
         let entry = entries.get(&self.digest);
-        if entry.is_some_and(|entry| entry.signal.receiver_count() == 0) {
+        if entry.is_some_and(|entry| entry.waiters() == 0) {
             entries.remove(&self.digest);
         }
     }

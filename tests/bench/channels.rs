@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures_util::future::try_join_all;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::Bench;
 use super::client::{Connection, Socket, request};
@@ -20,6 +20,7 @@ const AT_ONCE: usize = 64;
 /// How long the last may take to be pinged: sockets are after 30 s, streams after 15, a fifth more
 /// or less.
 const PATIENCE: Duration = Duration::from_secs(90);
+const SETTLE_INTERVAL: Duration = Duration::from_secs(4);
 
 /// Idle WebSockets and event streams over HTTP/1 and HTTP/2, side by side: most of the time they wait for pings.
 pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
@@ -53,17 +54,31 @@ async fn memory_of_each<C>(
     let nodes = bench.nodes(1).await?;
     // Once for nothing: the first connection of a node makes its pools.
     let first = open(&nodes, CHANNELS).await?;
-    let before = nodes.resident_kib(0)?;
+    let before = settled_kib(&nodes).await?;
     let channels: Vec<_> = stream::iter(0..CHANNELS)
         .map(|n| open(&nodes, n))
         .buffered(AT_ONCE)
         .try_collect()
         .await?;
     let channels = all_live(channels, pinged).await?;
-    let after = nodes.resident_kib(0)?;
+    let after = settled_kib(&nodes).await?;
     drop((channels, first));
     nodes.stop().await?;
     Ok((after - before) / f64::from(u32::try_from(CHANNELS)?))
+}
+
+/// The resident memory of the node once it no longer falls: the allocator returns what it needed to open the channels over
+/// some ten seconds.
+async fn settled_kib(nodes: &Nodes) -> anyhow::Result<f64> {
+    let mut last = nodes.resident_kib(0)?;
+    loop {
+        sleep(SETTLE_INTERVAL).await;
+        let now = nodes.resident_kib(0)?;
+        if now > last * 0.99 {
+            return Ok(now);
+        }
+        last = now;
+    }
 }
 
 /// Waits until every one of them was pinged: all are open at once, and have what a channel has once

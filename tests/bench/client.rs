@@ -25,7 +25,7 @@ pub fn request(method: &str, path: &str, key: &str, body: &str) -> Vec<u8> {
         format!("Content-Type: application/json\r\nContent-Length: {length}\r\n")
     };
     format!(
-        "{method} {path} HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer {key}\r\n{content}\r\n{body}"
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n{content}\r\n{body}"
     )
     .into_bytes()
 }

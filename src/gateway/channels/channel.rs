@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use time::OffsetDateTime;
 use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::gateway::admission::CounterPermit;
@@ -39,7 +38,6 @@ pub struct Channel {
 /// The events that make the gateway close a channel.
 pub(in crate::gateway) struct CloseWatch {
     handle: Arc<ChannelHandle>,
-    draining: CancellationToken,
     spread: Duration,
     /// When it closes, once all channels of the node are to.
     closes_at: OnceLock<Instant>,
@@ -50,9 +48,10 @@ pub(in crate::gateway) struct CloseWatch {
 impl CloseWatch {
     /// Waits until the gateway wants the channel closed.
     pub(in crate::gateway) async fn closed(&self) -> ChannelCloseReason {
+        // Timers are boxed here: this future is a part of every idle channel.
         let expiry = async {
             match self.ends {
-                Some(at) => sleep_until(at).await,
+                Some(at) => Box::pin(sleep_until(at)).await,
                 None => std::future::pending().await,
             }
         };
@@ -65,17 +64,14 @@ impl CloseWatch {
     /// Waits until this channel or the node ends. If all channels end, they do so spread over time:
     /// clients must not reconnect to the other nodes all at once.
     async fn told(&self) -> ChannelCloseReason {
-        let closing = tokio::select! {
-            closing = self.handle.closed() => closing,
-            () = self.draining.cancelled() => ChannelCloseReason::Drain,
-        };
+        let closing = self.handle.closed().await;
         if matches!(
             closing,
             ChannelCloseReason::Drain | ChannelCloseReason::LeaseLost
         ) {
             // Chosen once: this future is made anew for every page.
             let at = || Instant::now() + crate::jitter::below(self.spread);
-            sleep_until(*self.closes_at.get_or_init(at)).await;
+            Box::pin(sleep_until(*self.closes_at.get_or_init(at))).await;
         }
         closing
     }
@@ -184,7 +180,13 @@ impl ChannelService {
             return Err(Error::Unavailable);
         }
         let id = self.context.clock.operation_id().0;
-        let handle = Arc::new(ChannelHandle::new(id, key.clone(), origin, transport));
+        let handle = Arc::new(ChannelHandle::new(
+            id,
+            key.clone(),
+            origin,
+            transport,
+            &self.context.draining,
+        ));
         let row = handle.row();
         let permit = self.registry.enter(&handle, &self.context.config.limits)?;
         let ends = origin.expires_at.map(|at| {
@@ -202,7 +204,6 @@ impl ChannelService {
             opened_at: self.context.store.database.database_now(),
             watch: CloseWatch {
                 handle,
-                draining: self.context.draining.clone(),
                 spread,
                 closes_at: OnceLock::new(),
                 ends,

@@ -30,12 +30,20 @@ pub(in crate::gateway) struct ChannelHandle {
     opened: Instant,
     /// Whether the peer responds.
     active: AtomicBool,
+    /// Cancelled with the node's, when it stops.
     closed: CancellationToken,
+    /// Set if this channel is closed, and not the node.
     reason: OnceLock<ChannelCloseReason>,
 }
 
 impl ChannelHandle {
-    pub fn new(id: Uuid, key: WakeKey, origin: &CallerIdentity, transport: Transport) -> Self {
+    pub fn new(
+        id: Uuid,
+        key: WakeKey,
+        origin: &CallerIdentity,
+        transport: Transport,
+        draining: &CancellationToken,
+    ) -> Self {
         Self {
             id,
             key,
@@ -45,7 +53,7 @@ impl ChannelHandle {
             transport,
             opened: Instant::now(),
             active: AtomicBool::new(true),
-            closed: CancellationToken::new(),
+            closed: draining.child_token(),
             reason: OnceLock::new(),
         }
     }

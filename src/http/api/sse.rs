@@ -123,21 +123,24 @@ fn streamed(node: &AppState, account: MemoryAccount, feed: MessageFeed) -> Respo
 type StreamEnd = Option<ChannelCloseReason>;
 
 impl StreamWriter {
-    async fn run(mut self) {
-        if let Err(Some(closing)) = self.write().await {
-            self.feed.channel().note_closing(closing);
-            // A stopping node waits for its clients. Any other channel is over: what was not read
-            // is sent again over the next one, and must not keep memory until then.
-            if closing != ChannelCloseReason::Drain {
-                self.events.abort();
+    /// A block, because an `async fn` would keep the writer twice.
+    fn run(mut self) -> impl Future<Output = ()> + Send {
+        async move {
+            if let Err(Some(closing)) = self.write().await {
+                self.feed.channel().note_closing(closing);
+                // A stopping node waits for its clients. Any other channel is over: what was not read
+                // is sent again over the next one, and must not keep memory until then.
+                if closing != ChannelCloseReason::Drain {
+                    self.events.abort();
+                }
             }
         }
     }
 
-    /// Writes until the end.
+    /// Writes until the end. Everything that an idle stream seldom does is boxed, to keep the stream small.
     async fn write(&mut self) -> Result<Infallible, StreamEnd> {
         let mut next_ping = Instant::now() + jitter(self.ping_every);
-        self.send(Bytes::from_static(RETRY.as_bytes())).await?;
+        Box::pin(self.send(Bytes::from_static(RETRY.as_bytes()))).await?;
         loop {
             let ready = {
                 let (closing, ready) = self.feed.closed_or_ready();
@@ -155,29 +158,34 @@ impl StreamWriter {
                 next_ping = Instant::now() + jitter(self.ping_every);
                 let cut_off = self.feed.channel().is_cut_off();
                 let ping = if cut_off { PING_CUT_OFF } else { PING };
-                self.send(Bytes::from_static(ping.as_bytes())).await?;
+                Box::pin(self.send(Bytes::from_static(ping.as_bytes()))).await?;
                 continue;
             }
-            // A page is read once the last one is written.
-            let turn = self.in_time(Arc::clone(&self.turn).acquire_owned());
-            let turn = turn.await?.map_err(|_| None)?;
-            match channel::next_page(&mut self.feed, &self.memory, self.account).await {
-                Ok((page, _)) if page.is_empty() => {}
-                Ok((mut page, mut memory)) => {
-                    let text = events(&mut page);
-                    memory.set(text.len());
-                    let bytes = Bytes::from_owner(HeldBytes::new(text, (memory, turn)));
-                    self.send(bytes).await?;
-                    for push in &page {
-                        self.feed.note_written(push);
-                    }
-                }
-                Err(error) => {
-                    tracing::debug!(%error, "the next page of a stream could not be read; retrying");
-                    sleep(jitter(RETRY_INTERVAL)).await;
+            Box::pin(self.write_page()).await?;
+        }
+    }
+
+    async fn write_page(&mut self) -> Result<(), StreamEnd> {
+        // A page is read once the last one is written.
+        let turn = self.in_time(Arc::clone(&self.turn).acquire_owned());
+        let turn = turn.await?.map_err(|_| None)?;
+        match channel::next_page(&mut self.feed, &self.memory, self.account).await {
+            Ok((page, _)) if page.is_empty() => {}
+            Ok((mut page, mut memory)) => {
+                let text = events(&mut page);
+                memory.set(text.len());
+                let bytes = Bytes::from_owner(HeldBytes::new(text, (memory, turn)));
+                self.send(bytes).await?;
+                for push in &page {
+                    self.feed.note_written(push);
                 }
             }
+            Err(error) => {
+                tracing::debug!(%error, "the next page of a stream could not be read; retrying");
+                sleep(jitter(RETRY_INTERVAL)).await;
+            }
         }
+        Ok(())
     }
 
     /// Passes bytes to the connection.

@@ -74,10 +74,13 @@ impl ConnectionService {
             Ok(ConnectionEnd::Closed(reason)) => Ok(reason),
             // No timer wakes it, only events and its peer.
             Ok(ConnectionEnd::Streaming(streaming)) => {
-                let (stream, response) = *streaming;
-                let events = response.extensions().get::<EventStream>().cloned();
-                let events = events.unwrap_or_default();
-                let relayed = Box::pin(relay(stream, response));
+                // In a block, so that the response is not kept.
+                let (events, relayed) = {
+                    let (stream, response) = *streaming;
+                    let events = response.extensions().get::<EventStream>().cloned();
+                    let relayed = Box::pin(relay(stream, response));
+                    (events.unwrap_or_default(), relayed)
+                };
                 tokio::select! {
                     relayed = relayed => relayed.map(|()| None).map_err(BoxError::from),
                     // Its channel was closed: what the peer has not read must not keep memory.

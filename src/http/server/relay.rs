@@ -73,40 +73,45 @@ impl StreamHandover {
     }
 }
 
-/// Sends a response in chunks until it ends or the peer does.
-pub(super) async fn relay(
-    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+/// Sends a response in chunks until it ends or the peer does. A block, because an `async fn` would keep both arguments twice.
+pub(super) fn relay(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin + Send,
     response: Response<Body>,
-) -> io::Result<()> {
-    let (head, mut body) = (head(&response), response.into_body());
-    stream.write_all(&head).await?;
-    drop(head);
-    let (mut discarded, mut bytes) = (0, [0; 64]);
-    loop {
-        let frame = tokio::select! {
-            frame = body.frame() => frame,
-            read = stream.read(&mut bytes), if discarded < DISCARDED_BYTES => match read? {
-                0 => return Ok(()),
-                more => {
-                    discarded += more;
-                    continue;
+) -> impl Future<Output = io::Result<()>> + Send {
+    let (mut head, mut body) = (head(&response), response.into_body());
+    async move {
+        stream.write_all(&std::mem::take(&mut head)).await?;
+        let (mut discarded, mut bytes) = (0, [0; 64]);
+        loop {
+            let frame = tokio::select! {
+                frame = body.frame() => frame,
+                read = stream.read(&mut bytes), if discarded < DISCARDED_BYTES => match read? {
+                    0 => return Ok(()),
+                    more => {
+                        discarded += more;
+                        continue;
+                    }
                 }
+            };
+            let Some(frame) = frame else {
+                break;
+            };
+            let data = frame.map_err(io::Error::other)?.into_data();
+            // An empty chunk would end the response.
+            if let Some(data) = data.ok().filter(|data| !data.is_empty()) {
+                Box::pin(write_chunk(&mut stream, data)).await?;
             }
-        };
-        let Some(frame) = frame else {
-            break;
-        };
-        let data = frame.map_err(io::Error::other)?.into_data();
-        // An empty chunk would end the response.
-        if let Some(data) = data.ok().filter(|data| !data.is_empty()) {
-            let size = Bytes::from(format!("{:x}\r\n", data.len()));
-            let mut chunk = size.chain(data).chain(&b"\r\n"[..]);
-            stream.write_all_buf(&mut chunk).await?;
-            stream.flush().await?;
         }
+        stream.write_all(b"0\r\n\r\n").await?;
+        stream.shutdown().await
     }
-    stream.write_all(b"0\r\n\r\n").await?;
-    stream.shutdown().await
+}
+
+async fn write_chunk(stream: &mut (impl AsyncWrite + Unpin), data: Bytes) -> io::Result<()> {
+    let size = Bytes::from(format!("{:x}\r\n", data.len()));
+    let mut chunk = size.chain(data).chain(&b"\r\n"[..]);
+    stream.write_all_buf(&mut chunk).await?;
+    stream.flush().await
 }
 
 fn head(response: &Response<Body>) -> Vec<u8> {

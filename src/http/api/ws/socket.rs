@@ -52,7 +52,6 @@ pub struct ClientSocket {
     socket: FramedStream,
     feed: MessageFeed,
     caller: EnforcerOrApprover,
-    send_timeout: Duration,
     last_received: Instant,
     active: bool,
     partial: PartialMessage,
@@ -75,7 +74,6 @@ impl ClientSocket {
             _permit: permit,
             partial: PartialMessage::new(meter, memory),
             account,
-            send_timeout: Duration::from_secs(node.context.config.push.send_timeout_seconds),
             node,
             socket,
             feed,
@@ -85,19 +83,21 @@ impl ClientSocket {
         }
     }
 
-    /// Serves the socket until either side ends it.
-    pub async fn run(mut self) {
-        let ended = self.serve().await;
-        Box::pin(self.close(ended)).await;
+    /// Serves the socket until either side ends it. A block, because an `async fn` would keep the socket twice.
+    pub fn run(mut self) -> impl Future<Output = ()> + Send {
+        async move {
+            let ended = self.serve().await;
+            Box::pin(self.close(ended)).await;
+        }
     }
 
     async fn close(self, ended: SocketEnd) {
+        let send_timeout = self.send_timeout();
         // The channel is given up first, so that others get what is left.
         let Self {
             mut socket,
             feed,
             partial,
-            send_timeout,
             ..
         } = self;
         drop(feed);
@@ -122,10 +122,11 @@ impl ClientSocket {
 
     async fn serve(&mut self) -> SocketEnd {
         let config = &self.node.context.config;
-        let ping_every = Duration::from_secs(config.push.ping_seconds.max(1));
-        let idle = Duration::from_secs(config.push.idle_seconds);
         let time_limit = Duration::from_secs(config.server.body_timeout_seconds);
-        let mut pings = interval_at(Instant::now() + jitter(ping_every), ping_every);
+        let mut pings = {
+            let every = self.ping_every();
+            interval_at(Instant::now() + jitter(every), every)
+        };
         loop {
             enum SocketEvent {
                 Closing(ChannelCloseReason),
@@ -148,8 +149,8 @@ impl ClientSocket {
             };
             let outcome = match event {
                 SocketEvent::Closing(closing) => Err(self.closing(closing)),
-                SocketEvent::Ready => self.push_page().await,
-                SocketEvent::Ping => self.ping(ping_every, idle).await,
+                SocketEvent::Ready => Box::pin(self.push_page()).await,
+                SocketEvent::Ping => self.ping().await,
                 SocketEvent::Partial(PartialEvent::NeedsMemory) => {
                     Box::pin(self.acquire_memory()).await
                 }
@@ -189,6 +190,7 @@ impl ClientSocket {
     /// Sends a text, in fragments if it is large. A slow peer is closed, and catches up later.
     async fn send_text(&mut self, text: String) -> Result<(), SocketEnd> {
         let mut rest = Bytes::from(text);
+        let send_timeout = self.send_timeout();
         let socket = &mut self.socket;
         let sending = async {
             let mut data = Data::Text;
@@ -200,19 +202,19 @@ impl ClientSocket {
             let last = Frame::message(rest, OpCode::Data(data), true);
             socket.send(Message::Frame(last)).await
         };
-        let sent = timeout(self.send_timeout, sending).await;
+        let sent = timeout(send_timeout, sending).await;
         self.check_sent(&sent)
     }
 
     /// Sends a control frame, within the same time.
     async fn send(&mut self, message: Message) -> Result<(), SocketEnd> {
-        let sent = timeout(self.send_timeout, self.socket.send(message)).await;
+        let sent = timeout(self.send_timeout(), self.socket.send(message)).await;
         self.check_sent(&sent)
     }
 
     /// Writes what is buffered, within the same time.
     async fn flush(&mut self) -> Result<(), SocketEnd> {
-        let sent = timeout(self.send_timeout, self.socket.flush()).await;
+        let sent = timeout(self.send_timeout(), self.socket.flush()).await;
         self.check_sent(&sent)
     }
 
@@ -224,19 +226,27 @@ impl ClientSocket {
         }
     }
 
+    fn ping_every(&self) -> Duration {
+        Duration::from_secs(self.node.context.config.push.ping_seconds.max(1))
+    }
+
+    fn send_timeout(&self) -> Duration {
+        Duration::from_secs(self.node.context.config.push.send_timeout_seconds)
+    }
+
     fn closing(&self, why: ChannelCloseReason) -> SocketEnd {
         self.feed.channel().note_closing(why);
         close_frame(why)
     }
 
     /// Pings the peer, or closes the socket if it has been silent for too long.
-    async fn ping(&mut self, ping_every: Duration, idle: Duration) -> Result<(), SocketEnd> {
+    async fn ping(&mut self) -> Result<(), SocketEnd> {
         let silent = self.last_received.elapsed();
-        if silent > idle {
+        if silent > Duration::from_secs(self.node.context.config.push.idle_seconds) {
             return Err(self.closing(ChannelCloseReason::Silent));
         }
         // After two unanswered pings it is sent no decisions, until it answers again.
-        if self.active && silent > ping_every * 2 {
+        if self.active && silent > self.ping_every() * 2 {
             self.active = !Box::pin(self.feed.channel().set_active(false)).await;
         }
         let cut_off = self.feed.channel().is_cut_off();
@@ -292,7 +302,7 @@ impl ClientSocket {
         let answered = Box::pin(answer(&self.node, &self.caller, key, &bytes)).await;
         drop((bytes, memory));
         match answered {
-            Some(text) => self.send_text(text).await,
+            Some(text) => Box::pin(self.send_text(text)).await,
             None => Ok(()),
         }
     }
