@@ -158,7 +158,7 @@ pin-images: ## Pin the images in deploy/Dockerfile and docker-compose.yml to tod
 	scripts/pin-images $(ARGS)
 
 .PHONY: bench
-bench: postgres ## Measure speed and memory, as ratios to references of the same run; takes about twenty minutes.
+bench: postgres ## Measure speed and memory, as ratios to references of the same run; takes a quarter of an hour.
 	scripts/with-postgres --durable $(CARGO) bench --locked --bench countersign-bench
 	if [ -z "$$BENCH_ONLY" ] && [ -w /dev/shm ]; then TMPDIR=/dev/shm BENCH_MEMORY=1 BENCH_ONLY=exchanges \
 	    scripts/with-postgres --durable $(CARGO) bench --locked --bench countersign-bench; fi

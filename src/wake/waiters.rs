@@ -1,13 +1,14 @@
 //! The waiters of this node, and the signals that wake them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use time::OffsetDateTime;
 use tokio::sync::Notify;
 
 use crate::protocol::id::MessageId;
 use crate::protocol::wake_key::WakeKey;
+use crate::short_lock::ShortLock;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WakeCause {
@@ -27,14 +28,14 @@ pub enum WakeNews {
 
 #[derive(Default)]
 pub(super) struct WaiterTable {
-    /// By digest of the key. Held for a few instructions, never across an await.
-    entries: Mutex<HashMap<u64, WaiterEntry>>,
+    /// By digest of the key.
+    entries: ShortLock<HashMap<u64, WaiterEntry>>,
 }
 
 /// A key that is waited on. Two keys with one digest share it and are woken together.
 struct WaiterEntry {
     key: WakeKey,
-    /// Shared with its waiters. By hand, because a `watch` takes 0.4 KiB, and there is one for every idle channel.
+    /// Shared with its waiters. Not a `watch` of tokio: that takes 0.4 KiB, and every idle channel has one.
     signal: Arc<WakeSignal>,
 }
 
@@ -43,8 +44,7 @@ const RECENT_MESSAGES: usize = 16;
 
 #[derive(Default)]
 struct WakeSignal {
-    /// Held for a few instructions, never across an await.
-    state: Mutex<WakeState>,
+    state: ShortLock<WakeState>,
     changed: Notify,
 }
 
@@ -82,12 +82,8 @@ impl Default for WakeCounts {
 }
 
 impl WakeSignal {
-    fn state(&self) -> MutexGuard<'_, WakeState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn change(&self, change: impl FnOnce(&mut WakeState)) {
-        change(&mut self.state());
+        change(&mut self.state.lock());
         self.changed.notify_waiters();
     }
 
@@ -109,12 +105,12 @@ impl WakeSignal {
         });
     }
 
-    /// Waits until the counts are others than these, and returns them.
+    /// Waits until the counts differ from these, and returns them.
     async fn changed_from(&self, seen: &WakeCounts) -> WakeCounts {
         loop {
             // Made before the look, so that a change in between is not missed.
             let changed = self.changed.notified();
-            let now = self.state().counts;
+            let now = self.state.lock().counts;
             if now != *seen {
                 return now;
             }
@@ -131,19 +127,15 @@ impl WaiterEntry {
 }
 
 impl WaiterTable {
-    fn entries(&self) -> MutexGuard<'_, HashMap<u64, WaiterEntry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(super) fn register(self: &Arc<Self>, key: WakeKey) -> Waiter {
         let digest = key.digest();
-        let mut entries = self.entries();
+        let mut entries = self.entries.lock();
         let entry = entries.entry(digest).or_insert_with(|| WaiterEntry {
             key,
             signal: Arc::default(),
         });
         let signal = Arc::clone(&entry.signal);
-        let seen = signal.state().counts;
+        let seen = signal.state.lock().counts;
         Waiter {
             digest,
             seen,
@@ -155,20 +147,20 @@ impl WaiterTable {
     }
 
     pub(super) fn count(&self, digest: u64) -> usize {
-        let entries = self.entries();
+        let entries = self.entries.lock();
         let entry = entries.get(&digest);
         entry.map_or(0, WaiterEntry::waiters)
     }
 
     pub(super) fn wake(&self, digest: u64, cause: WakeCause) {
-        if let Some(entry) = self.entries().get(&digest) {
+        if let Some(entry) = self.entries.lock().get(&digest) {
             entry.signal.wake(cause);
         }
     }
 
     /// Wakes the waiters of a key for one message.
     pub(super) fn wake_for(&self, digest: u64, message: MessageId) {
-        if let Some(entry) = self.entries().get(&digest) {
+        if let Some(entry) = self.entries.lock().get(&digest) {
             entry.signal.wake_for(message);
         }
     }
@@ -176,7 +168,7 @@ impl WaiterTable {
     /// Wakes the waiters of a key because the fallback poll found messages that may be unseen. The
     /// oldest was created at `since`.
     pub(super) fn found(&self, digest: u64, since: OffsetDateTime) {
-        if let Some(entry) = self.entries().get(&digest) {
+        if let Some(entry) = self.entries.lock().get(&digest) {
             entry.signal.change(|state| {
                 state.counts.finds = state.counts.finds.wrapping_add(1);
                 state.counts.since = since;
@@ -185,13 +177,13 @@ impl WaiterTable {
     }
 
     pub(super) fn wake_everyone(&self) {
-        for entry in self.entries().values() {
+        for entry in self.entries.lock().values() {
             entry.signal.wake(WakeCause::Hint);
         }
     }
 
     pub(super) fn keys(&self) -> Vec<WakeKey> {
-        let entries = self.entries();
+        let entries = self.entries.lock();
         entries.values().map(|entry| entry.key.clone()).collect()
     }
 }
@@ -233,7 +225,7 @@ impl Waiter {
         let Some(signal) = &self.signal else {
             return WakeNews::Everything;
         };
-        let state = signal.state();
+        let state = signal.state.lock();
         let now = state.counts;
         let before = std::mem::replace(&mut self.looked, now);
         let named = now.named.wrapping_sub(before.named);
@@ -257,7 +249,7 @@ impl Waiter {
 
 impl Drop for Waiter {
     fn drop(&mut self) {
-        let mut entries = self.waiters.entries();
+        let mut entries = self.waiters.entries.lock();
         self.signal = None;
         let entry = entries.get(&self.digest);
         if entry.is_some_and(|entry| entry.waiters() == 0) {

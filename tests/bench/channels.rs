@@ -20,7 +20,8 @@ const AT_ONCE: usize = 64;
 /// How long the last may take to be pinged: sockets are after 30 s, streams after 15, a fifth more
 /// or less.
 const PATIENCE: Duration = Duration::from_secs(90);
-const SETTLE_INTERVAL: Duration = Duration::from_secs(4);
+/// The allocator returns over ten seconds what starting, or opening the channels, needed for a moment.
+const ALLOCATOR_DECAY: Duration = Duration::from_secs(15);
 
 /// Idle WebSockets and event streams over HTTP/1 and HTTP/2, side by side: most of the time they wait for pings.
 pub async fn measure(bench: &mut Bench) -> anyhow::Result<()> {
@@ -67,18 +68,10 @@ async fn memory_of_each<C>(
     Ok((after - before) / f64::from(u32::try_from(CHANNELS)?))
 }
 
-/// The resident memory of the node once it no longer falls: the allocator returns what it needed to open the channels over
-/// some ten seconds.
+/// The resident memory of the node at rest.
 async fn settled_kib(nodes: &Nodes) -> anyhow::Result<f64> {
-    let mut last = nodes.resident_kib(0)?;
-    loop {
-        sleep(SETTLE_INTERVAL).await;
-        let now = nodes.resident_kib(0)?;
-        if now > last * 0.99 {
-            return Ok(now);
-        }
-        last = now;
-    }
+    sleep(ALLOCATOR_DECAY).await;
+    nodes.resident_kib(0)
 }
 
 /// Waits until every one of them was pinged: all are open at once, and have what a channel has once

@@ -48,7 +48,7 @@ pub(in crate::gateway) struct CloseWatch {
 impl CloseWatch {
     /// Waits until the gateway wants the channel closed.
     pub(in crate::gateway) async fn closed(&self) -> ChannelCloseReason {
-        // Timers are boxed here: this future is a part of every idle channel.
+        // Boxed, as is the timer of a drain: most channels need neither, and each has this future.
         let expiry = async {
             match self.ends {
                 Some(at) => Box::pin(sleep_until(at)).await,

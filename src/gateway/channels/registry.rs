@@ -30,9 +30,9 @@ pub(in crate::gateway) struct ChannelHandle {
     opened: Instant,
     /// Whether the peer responds.
     active: AtomicBool,
-    /// Cancelled with the node's, when it stops.
+    /// A child of the node's draining token, so it is cancelled with it.
     closed: CancellationToken,
-    /// Set if this channel is closed, and not the node.
+    /// Set by `close`. If it is unset, the node drains.
     reason: OnceLock<ChannelCloseReason>,
 }
 

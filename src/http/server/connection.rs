@@ -74,8 +74,9 @@ impl ConnectionService {
             Ok(ConnectionEnd::Closed(reason)) => Ok(reason),
             // No timer wakes it, only events and its peer.
             Ok(ConnectionEnd::Streaming(streaming)) => {
-                // In a block, so that the response is not kept.
+                // In a block, so that neither the response nor its box is kept.
                 let (events, relayed) = {
+                    let streaming = streaming;
                     let (stream, response) = *streaming;
                     let events = response.extensions().get::<EventStream>().cloned();
                     let relayed = Box::pin(relay(stream, response));

@@ -64,9 +64,9 @@ pub async fn serve(
         .header_read_timeout(Duration::from_secs(config.idle_timeout_seconds))
         // Halves the memory of an idle connection; larger bodies take several reads.
         .max_buf_size(16 << 10);
-    // An idle HTTP/2 connection takes about 20 KiB: h2 allocates a write buffer of 16 KiB, a read
-    // buffer of 8 KiB and 4 KiB for HPACK. None of them can be set here; the windows and
-    // `max_send_buf_size` only bound what is in transit.
+    // An idle HTTP/2 connection with an event stream takes about 32 KiB: h2 allocates a write
+    // buffer of 16 KiB, a read buffer of 8 KiB and 4 KiB for HPACK. None of them can be set here;
+    // the windows and `max_send_buf_size` only bound what is in transit.
     let mut http2 = http2::Builder::new(StreamExecutor);
     http2
         .timer(TokioTimer::new())
