@@ -123,7 +123,10 @@ fn streamed(node: &AppState, account: MemoryAccount, feed: MessageFeed) -> Respo
 type StreamEnd = Option<ChannelCloseReason>;
 
 impl StreamWriter {
-    /// A block, because an `async fn` would keep the writer twice.
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async fn would keep the writer twice"
+    )]
     fn run(mut self) -> impl Future<Output = ()> + Send {
         async move {
             if let Err(Some(closing)) = self.write().await {

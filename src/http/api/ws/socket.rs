@@ -83,7 +83,11 @@ impl ClientSocket {
         }
     }
 
-    /// Serves the socket until either side ends it. A block, because an `async fn` would keep the socket twice.
+    /// Serves the socket until either side ends it.
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an async fn would keep the socket twice"
+    )]
     pub fn run(mut self) -> impl Future<Output = ()> + Send {
         async move {
             let ended = self.serve().await;
