@@ -239,7 +239,7 @@ section! {
 section! {
     /// `[security]`: what the nodes of a cluster share.
     Security {
-        /// Key of the hashes of pairing codes, of routing tokens and of notifications: the same on
+        /// Key of the hashes of pairing codes, of routing tokens, of notifications and of the copies of messages between nodes: the same on
         /// every node, at least 32 characters.
         cluster_secret: Secret = Secret::default(),
         cluster_secret_file: Option<PathBuf> = None,

@@ -120,7 +120,7 @@ async fn of_twins_in_one_statement_only_the_one_that_was_written_is_told_so() {
         asked: vec![AskedApprover {
             approver: ApproverId::parse("alice").unwrap(),
             message: clock.message_id(),
-            channels_here: 0,
+            is_awaited: false,
             count: true,
         }],
         idempotency: None,

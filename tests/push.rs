@@ -3,6 +3,7 @@
 
 mod backlog;
 mod channels;
+mod copies;
 mod crowd;
 mod frames;
 mod hints;

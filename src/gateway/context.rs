@@ -9,7 +9,6 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::gateway::channels::new_messages::NewMessages;
 use crate::gateway::notifications::hints::NotificationHints;
 use crate::protocol::error::CodeNames;
 use crate::protocol::exchange::ExchangeState;
@@ -37,8 +36,6 @@ pub struct GatewayContext {
     pub tracer: SpanTracer,
     pub(super) store: Arc<Store>,
     pub(super) wake: WakeHub,
-    /// For the channels of this node.
-    pub(super) new_messages: NewMessages,
     /// Whom submissions have asked, for notifications.
     pub(super) notices: NotificationHints,
     /// Work that outlives a request but not the node.

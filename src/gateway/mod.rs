@@ -59,7 +59,6 @@ pub use self::services::Gateway;
 pub use self::teams::{StateCommand, StateListing, TeamInvitation, TeamService};
 pub use crate::store::identity::signing_key::NewSigningKey;
 
-use self::channels::new_messages::NewMessages;
 use self::identity::secret::ClusterSecret;
 use self::notifications::hints::NotificationHints;
 use crate::clock::Clock;
@@ -83,21 +82,22 @@ impl Gateway {
         // First, as it may fail: nothing is running yet.
         let outbound = identity::authenticate::outbound(&config.auth)?;
         let (notices, asked) = NotificationHints::new(notifications::off(config).is_none());
+        let secret = Arc::new(ClusterSecret::new(&config.security.cluster_secret));
+        // The number rises with every change of what a copy contains, so that nodes read only copies that they understand.
+        let copies = secret.mac("countersign/message-copy/1", &[]);
         let context = Arc::new(GatewayContext {
             notices,
-            new_messages: NewMessages::default(),
             config: Arc::clone(config),
             names: CodeNames::new(&config.protocol.name),
             node: store.database.node().clone(),
             metrics: Arc::clone(store.database.metrics()),
-            wake: WakeHub::start(config, &clock, &store, tasks, stopped),
+            wake: WakeHub::start(config, &clock, &copies, &store, tasks, stopped),
             clock,
             tracer,
             store,
             tasks: tasks.clone(),
             draining: draining.clone(),
         });
-        let secret = Arc::new(ClusterSecret::new(&config.security.cluster_secret));
         let presence = Arc::new(EnforcerPresence::new(&context));
         let exchanges = Arc::new(ExchangeService::new(&context, &presence));
         let channels = Arc::new(ChannelService::new(&context, &presence, &secret));

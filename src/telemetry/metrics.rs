@@ -124,6 +124,8 @@ table! {
         "Notifications sent to the other nodes, canaries included.";
     hints_heard: Counter = "countersign_wake_notifications_received_total" [],
         "Notifications heard, the node's own included.";
+    copies: MetricFamily<Counter, 1> = "countersign_wake_copies_total" ["outcome"],
+        "Copies of messages for channels of this node: kept for them; refused as too old or not needed any more; or unreadable.";
     missed: MetricFamily<Counter, 1> = "countersign_wake_missed_total" ["waiter"],
         "Messages over a second old that only the fallback poll found.";
 

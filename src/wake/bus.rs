@@ -9,47 +9,40 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc};
 use tokio::time::error::Elapsed;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use uuid::Uuid;
 
+use super::copy_cipher::{CopyCipher, MessageCopy};
+use super::copy_demand::CopyDemand;
 use super::health::BusHealth;
+use super::hint::{
+    HintNews, WORD_BYTES, WakeHint, digest_word, message_word, pack, read_digest, read_message,
+};
+use super::new_messages::NewMessages;
 use super::waiters::{WaiterTable, WakeCause};
 use crate::clock::Clock;
 use crate::config::{self, Config};
 use crate::jitter::jitter;
 use crate::protocol::id::MessageId;
+use crate::store::Store;
 use crate::store::database::notify::{WakeListener, WakeNotifier};
 use crate::telemetry::Metrics;
 
 /// Hints waiting for the bus. When more come, it wakes everyone on the other nodes instead.
 const QUEUE: usize = 8_192;
-/// Digests per notification: 17 bytes each stay under PostgreSQL's limit of 8,000.
-const PER_NOTIFY: usize = 400;
-/// The same of digests with a message, of 50 bytes each.
-const MESSAGES_PER_NOTIFY: usize = 150;
 const PER_FLUSH: usize = 4_000;
+/// Copies that are sent together. Further messages are only named.
+const COPIES_BYTES: usize = 128 << 10;
+/// How long a hint waits for others if nobody has asked about its key: most likely no other node has a channel for it.
+const HINT_GRACE: Duration = Duration::from_millis(5);
 /// First pause before connecting again; it doubles up to the last.
 const RECONNECT: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(3));
 /// Longest wait for PostgreSQL: a connection that died silently would never answer.
 const DATABASE_TIMEOUT: Duration = Duration::from_secs(5);
 
-fn read_named(word: &str) -> Option<(u64, MessageId)> {
-    let (digest, message) = word.split_once(':')?;
-    let digest = u64::from_str_radix(digest, 16).ok()?;
-    Some((digest, MessageId(Uuid::try_parse(message).ok()?)))
-}
-
 fn timed_out<T>(_: Elapsed) -> Result<T, sqlx::Error> {
     Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))
-}
-
-/// A key that has changed, by its digest.
-pub(super) struct WakeHint {
-    pub digest: u64,
-    /// The message that is new, if that is all.
-    pub message: Option<MessageId>,
 }
 
 /// Which other nodes this one hears.
@@ -70,6 +63,12 @@ pub(super) struct WakeBus {
     /// node id, which two nodes may share by mistake.
     tag: String,
     waiters: Arc<WaiterTable>,
+    new_messages: Arc<NewMessages>,
+    demand: Arc<CopyDemand>,
+    cipher: CopyCipher,
+    store: Arc<Store>,
+    /// For hints of the bus itself. Weak, so that the queue ends with the hub.
+    hints: mpsc::WeakSender<WakeHint>,
     health: Arc<BusHealth>,
     /// Signalled when a listener has connected, which a canary must verify, and when another node
     /// has.
@@ -81,31 +80,45 @@ pub(super) struct WakeBus {
     metrics: Arc<Metrics>,
 }
 
+/// The parts that the bus shares with the hub.
+pub(super) struct BusParts {
+    pub waiters: Arc<WaiterTable>,
+    pub new_messages: Arc<NewMessages>,
+    pub demand: Arc<CopyDemand>,
+    pub store: Arc<Store>,
+    pub health: Arc<BusHealth>,
+}
+
 impl WakeBus {
     /// Starts the bus, which ends with `stop`, and returns the queue of its hints.
     pub(super) fn start(
         config: &Config,
         clock: &Clock,
-        metrics: &Arc<Metrics>,
-        waiters: &Arc<WaiterTable>,
-        health: &Arc<BusHealth>,
+        copy_secret: &[u8; 32],
+        parts: BusParts,
         tasks: &TaskTracker,
         stop: &CancellationToken,
     ) -> mpsc::Sender<WakeHint> {
-        let (sender, keys) = mpsc::channel(QUEUE);
+        let (sender, hints) = mpsc::channel(QUEUE);
+        let tag = clock.operation_id().to_string();
         let bus = Arc::new(Self {
             database: config.database.clone(),
             wake: config.wake.clone(),
-            tag: clock.operation_id().to_string(),
+            cipher: CopyCipher::new(copy_secret, &tag),
+            tag,
             connected: Notify::new(),
-            waiters: Arc::clone(waiters),
-            health: Arc::clone(health),
+            waiters: parts.waiters,
+            new_messages: parts.new_messages,
+            demand: parts.demand,
+            metrics: Arc::clone(parts.store.database.metrics()),
+            store: parts.store,
+            hints: sender.downgrade(),
+            health: parts.health,
             canaries_received: AtomicU64::new(0),
             others: Mutex::default(),
             canary: Mutex::default(),
-            metrics: Arc::clone(metrics),
         });
-        tasks.spawn(Arc::clone(&bus).run_sender(keys, stop.clone()));
+        tasks.spawn(Arc::clone(&bus).run_sender(hints, stop.clone()));
         let stop = stop.clone();
         tasks.spawn(async move {
             let listening = Box::pin(bus.run_listener());
@@ -159,27 +172,36 @@ impl WakeBus {
     /// Sends hints, and a canary now and then, until the node stops.
     async fn run_sender(
         self: Arc<Self>,
-        mut keys: mpsc::Receiver<WakeHint>,
+        mut hints: mpsc::Receiver<WakeHint>,
         stop: CancellationToken,
     ) {
         let mut notifier: Option<WakeNotifier> = None;
         let mut pause = RECONNECT.0;
         let canary_every = Duration::from_millis(self.wake.canary_ms);
         let mut next_canary = Instant::now();
-        let mut batch = Vec::new();
+        let mut batch: Vec<WakeHint> = Vec::new();
+        let mut flush_at = None;
         let mut stopping = false;
         while !stopping {
             tokio::select! {
-                count = keys.recv_many(&mut batch, PER_FLUSH) => stopping = count == 0,
-                () = tokio::time::sleep_until(next_canary) => {}
+                count = hints.recv_many(&mut batch, PER_FLUSH) => stopping = count == 0,
+                () = sleep_until(flush_at.map_or(next_canary, |at| next_canary.min(at))) => {}
                 () = self.connected.notified() => next_canary = Instant::now(),
                 () = stop.cancelled() => {
                     // Hints of commits before the stop are still sent.
-                    keys.close();
-                    while let Ok(key) = keys.try_recv() { batch.push(key); }
+                    hints.close();
+                    while let Ok(hint) = hints.try_recv() { batch.push(hint); }
                     stopping = true;
                 }
             }
+            let now = Instant::now();
+            let may_wait = !stopping
+                && (1..PER_FLUSH).contains(&batch.len())
+                && batch.iter().all(|hint| hint.can_wait);
+            if may_wait && now < next_canary && now < *flush_at.get_or_insert(now + HINT_GRACE) {
+                continue;
+            }
+            flush_at = None;
             let mut payloads = self.payloads(&mut batch);
             if Instant::now() >= next_canary && !stopping {
                 next_canary = Instant::now() + jitter(canary_every);
@@ -213,22 +235,46 @@ impl WakeBus {
             batch.clear();
             return Vec::new();
         }
-        let plain = batch.iter().filter(|hint| hint.message.is_none());
-        let digests: HashSet<u64> = plain.map(|hint| hint.digest).collect();
-        let named: Vec<String> = batch
-            .drain(..)
-            .filter(|hint| !digests.contains(&hint.digest))
-            .filter_map(|hint| Some(format!("{:016x}:{}", hint.digest, hint.message?.0.simple())))
-            .collect();
-        let digests: Vec<String> = digests
-            .into_iter()
-            .map(|digest| format!("{digest:016x}"))
-            .collect();
-        let keys = digests.chunks(PER_NOTIFY).map(|chunk| ("k", chunk));
-        let messages = named.chunks(MESSAGES_PER_NOTIFY).map(|chunk| ("m", chunk));
-        keys.chain(messages)
-            .map(|(kind, chunk)| format!("{kind} {} {}", self.tag, chunk.join(" ")))
-            .collect()
+        let digests_of = |batch: &[WakeHint], is_one: fn(&HintNews) -> bool| -> HashSet<u64> {
+            let hints = batch.iter().filter(|hint| is_one(&hint.news));
+            hints.map(|hint| hint.digest).collect()
+        };
+        let changed = digests_of(batch, |news| matches!(news, HintNews::Change));
+        let demanded = digests_of(batch, |news| matches!(news, HintNews::Demand));
+        let (mut named, mut copies, mut copy_bytes) = (Vec::new(), Vec::new(), 0);
+        for WakeHint { digest, news, .. } in batch.drain(..) {
+            // Those who wait for it read everything.
+            if changed.contains(&digest) {
+                continue;
+            }
+            match news {
+                HintNews::Message(message) => named.push(message_word(digest, message)),
+                HintNews::Copy(copy) => {
+                    let name = message_word(digest, copy.message.id());
+                    let has_room = copy_bytes < COPIES_BYTES;
+                    let word = has_room.then(|| self.copy_word(&name, &copy)).flatten();
+                    copy_bytes += word.as_ref().map_or(0, String::len);
+                    match word {
+                        Some(word) => copies.push(word),
+                        None => named.push(name),
+                    }
+                }
+                HintNews::Change | HintNews::Demand => {}
+            }
+        }
+        [
+            pack("k", &self.tag, changed.into_iter().map(digest_word)),
+            pack("m", &self.tag, named),
+            pack("n", &self.tag, copies),
+            pack("w", &self.tag, demanded.into_iter().map(digest_word)),
+        ]
+        .concat()
+    }
+
+    /// A copy behind the name of its message, if it fits into a notification.
+    fn copy_word(&self, name: &str, copy: &MessageCopy) -> Option<String> {
+        let copy = self.cipher.encrypt(name, copy)?;
+        (name.len() + 1 + copy.len() <= WORD_BYTES).then(|| format!("{name}:{copy}"))
     }
 
     async fn flush(
@@ -236,14 +282,16 @@ impl WakeBus {
         notifier: &mut Option<WakeNotifier>,
         payloads: &[String],
     ) -> Result<(), sqlx::Error> {
-        for payload in payloads {
-            let notifier = match notifier {
-                Some(notifier) => notifier,
-                None => notifier.insert(WakeNotifier::connect(&self.database).await?),
-            };
-            notifier.send(payload).await?;
-            self.metrics.hints_sent.increment();
+        if payloads.is_empty() {
+            return Ok(());
         }
+        let notifier = match notifier {
+            Some(notifier) => notifier,
+            None => notifier.insert(WakeNotifier::connect(&self.database).await?),
+        };
+        notifier.send(payloads).await?;
+        let sent = u64::try_from(payloads.len()).unwrap_or(u64::MAX);
+        self.metrics.hints_sent.add(sent);
         Ok(())
     }
 
@@ -301,17 +349,28 @@ impl WakeBus {
         let (kind, tag) = (words.next(), words.next());
         let own = tag == Some(self.tag.as_str());
         match kind {
-            Some("k" | "m" | "*") if own => {}
+            Some("k" | "m" | "n" | "w" | "*") if own => {}
             Some("k") => {
-                for digest in words.filter_map(|word| u64::from_str_radix(word, 16).ok()) {
+                for digest in words.filter_map(read_digest) {
                     self.waiters.wake(digest, WakeCause::Hint);
                 }
             }
             Some("m") => {
-                for (digest, message) in words.filter_map(read_named) {
-                    self.waiters.wake_for(digest, message);
+                for (digest, message) in words.filter_map(read_message) {
+                    self.hear(digest, message, None::<fn() -> _>);
                 }
             }
+            Some("n") => {
+                for (name, copy) in words.filter_map(|word| word.rsplit_once(':')) {
+                    if let Some((digest, message)) = read_message(name) {
+                        let decrypt = || self.cipher.decrypt(tag?, name, copy);
+                        self.hear(digest, message, Some(decrypt));
+                    }
+                }
+            }
+            Some("w") => words
+                .filter_map(read_digest)
+                .for_each(|digest| self.demand.note(digest)),
             Some("c") if own => {
                 self.canaries_received.fetch_add(1, Ordering::Relaxed);
                 if let Some(sent) = self.canary().take() {
@@ -325,5 +384,44 @@ impl WakeBus {
             Some("c") => self.note_other(tag.unwrap_or_default()),
             _ => self.waiters.wake_everyone(),
         }
+    }
+
+    /// Wakes the waiters of a new message, which then take it from its copy or read its row.
+    fn hear(
+        &self,
+        digest: u64,
+        message: MessageId,
+        copy: Option<impl FnOnce() -> Option<MessageCopy>>,
+    ) {
+        let readers = self.waiters.count(digest);
+        if readers == 0 {
+            return;
+        }
+        if let Some(decrypt) = copy {
+            let outcome = match decrypt().map(|copy| self.keep(copy, readers)) {
+                Some(true) => "kept",
+                Some(false) => "refused",
+                None => "unreadable",
+            };
+            self.metrics.copies.of([outcome]).increment();
+        }
+        self.waiters.wake_for(digest, message);
+        if self.demand.must_ask(digest)
+            && let Some(hints) = self.hints.upgrade()
+        {
+            // If it is lost, rows are read until the next time.
+            drop(hints.try_send(WakeHint {
+                digest,
+                news: HintNews::Demand,
+                can_wait: false,
+            }));
+        }
+    }
+
+    /// Keeps a copy for channels here; false if it is too old or not needed any more.
+    fn keep(&self, copy: MessageCopy, readers: usize) -> bool {
+        let created_at = copy.message.created_at().inner();
+        let age = self.store.database.database_now() - created_at;
+        (self.new_messages).add_copy(age, copy.key, readers, copy.message)
     }
 }

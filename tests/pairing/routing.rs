@@ -197,7 +197,7 @@ async fn a_submission_weighs_as_much_in_a_batch_as_it_asks_approvers() {
         .map(|n| AskedApprover {
             approver: ApproverId::parse(&format!("approver-{n}")).unwrap(),
             message: cluster.clock.message_id(),
-            channels_here: 0,
+            is_awaited: false,
             count: false,
         })
         .collect();

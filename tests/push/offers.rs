@@ -106,7 +106,7 @@ async fn a_hint_that_comes_twice_sends_a_decision_once() {
     let hint = async {
         loop {
             let hint = listener.recv().await.unwrap().payload().to_owned();
-            if hint.starts_with("m ") && hint.contains(&name) {
+            if hint.starts_with(['m', 'n']) && hint.contains(&name) {
                 return hint;
             }
         }

@@ -27,7 +27,8 @@ async fn a_hint_that_was_not_seen_yet_is_still_a_hint_after_the_fallback_poll() 
     let (tasks, stop) = (TaskTracker::new(), CancellationToken::new());
     let node = NodeId::parse("another").unwrap();
     let store = Store::open(&config, &node, &cluster.clock, &metrics(), &tasks).unwrap();
-    let hub = WakeHub::start(&config, &cluster.clock, &Arc::new(store), &tasks, &stop);
+    let store = Arc::new(store);
+    let hub = WakeHub::start(&config, &cluster.clock, &[0; 32], &store, &tasks, &stop);
     let key = WakeKey::Approver(cluster.tenant.clone(), ApproverId::parse("alice").unwrap());
     let (mut sleeper, mut watcher) = (hub.register(key.clone()), hub.register(key.clone()));
     assert_eq!(watcher.woken().await, WakeCause::Poll);

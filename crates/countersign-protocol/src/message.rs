@@ -1,6 +1,6 @@
 //! The messages that the gateway emits. Stored texts go into them unchanged.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::artifact::Form;
@@ -35,7 +35,7 @@ fn literal(text: &str) -> String {
 }
 
 /// An approval request, as it stands in an inbox and is pushed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 pub struct RequestMessage {
     pub message_id: MessageId,
     pub request_id: RequestId,
@@ -135,7 +135,7 @@ impl Verification {
     }
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Deserialize, Serialize)]
 pub struct DecisionDelivery {
     pub message_id: MessageId,
     pub decided_at: Timestamp,

@@ -1,11 +1,12 @@
 //! Keys of the things that callers wait for, and the short digests that nodes send each other.
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::id::{ApproverId, EnforcerId, RequestId, TenantId};
 
 /// A thing whose change a caller can wait for.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Deserialize, Serialize)]
 pub enum WakeKey {
     Approver(TenantId, ApproverId),
     Enforcer(TenantId, EnforcerId),

@@ -14,7 +14,6 @@ use uuid::Uuid;
 use crate::gateway::channels::channel::{Channel, role_of};
 use crate::gateway::channels::closing::ChannelCloseReason;
 use crate::gateway::channels::inbox_scan::{InboxScan, OVERLAP_GRACE, PER_PAGE};
-use crate::gateway::channels::new_messages::NewMessage;
 use crate::gateway::channels::offer_backlog::OfferBacklog;
 use crate::gateway::channels::push::{PushService, for_enforcer};
 use crate::gateway::context::GatewayContext;
@@ -24,7 +23,7 @@ use crate::store::channels::claim;
 use crate::store::channels::claim::{ClaimRow, TakeOver};
 use crate::store::channels::enforcer_messages::{ClaimedMessage, ForEnforcer};
 use crate::store::channels::read_decision::{DecisionRead, DecisionReadRow};
-use crate::wake::{WakeCause, WakeKey, WakeNews};
+use crate::wake::{NewMessage, WakeCause, WakeKey, WakeNews};
 
 /// Fewer than of a page that is weighed: decisions may be large.
 const NAMED_PER_PAGE: usize = 4;
@@ -198,7 +197,12 @@ impl MessageFeed {
                     };
                     match waiter.news() {
                         WakeNews::Messages(messages) if take_over.is_none() => {
-                            named.extend(messages);
+                            // Anyone may repeat a hint.
+                            for message in messages {
+                                if !named.contains(&message) {
+                                    named.push_back(message);
+                                }
+                            }
                         }
                         // Messages to take over are older.
                         _ => (*look, *newest_at) = (true, None),
@@ -240,11 +244,9 @@ impl MessageFeed {
                     let (mut page, mut reads) = (Vec::new(), Vec::new());
                     let looked_at = Instant::now();
                     for message in named.drain(..count).filter(|it| !sent.contain(*it)) {
-                        let kept = is_newest.then(|| {
-                            let messages = &self.context.new_messages;
-                            messages.take(&self.channel.key, message)
-                        });
-                        if let Some(decision) = kept.flatten().and_then(new_decision) {
+                        let new =
+                            is_newest.then(|| self.context.wake.take(&self.channel.key, message));
+                        if let Some(decision) = new.flatten().and_then(new_decision) {
                             page.push(decision);
                             continue;
                         }
@@ -297,6 +299,12 @@ impl MessageFeed {
                     page.take_over
                 };
                 let claimed = page.messages;
+                for message in &claimed {
+                    // A copy of it may arrive later.
+                    if let ForEnforcer::Decision { delivery, .. } = &message.message {
+                        self.context.wake.forget(delivery.message_id);
+                    }
+                }
                 let lag = self.context.metrics.sweep_lag.of(["redelivery"]);
                 let late = claimed.iter().filter_map(|message| message.late);
                 late.for_each(|late| lag.observe(late));

@@ -11,7 +11,6 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::gateway::channels::new_messages::{MESSAGE_BYTES, NAMED_BYTES, NewMessage};
 use crate::gateway::channels::push::{PushService, for_approver};
 use crate::gateway::context::GatewayContext;
 use crate::gateway::error::Result;
@@ -20,7 +19,7 @@ use crate::protocol::id::{ApproverId, MessageId, TenantId};
 use crate::store::channels::approver_messages::{BodiesRow, ForApprover};
 use crate::store::channels::unacked::{ListRow, UnackedMessage};
 use crate::telemetry::Metrics;
-use crate::wake::WakeKey;
+use crate::wake::{MESSAGE_BYTES, NAMED_BYTES, NewMessage, WakeKey};
 
 /// Ids listed at once.
 const PER_LIST: i64 = 500;
@@ -105,7 +104,9 @@ impl InboxScan {
 
     /// Notes new messages, which a scan under way need not find.
     pub fn add_named(&mut self, messages: Vec<MessageId>) {
-        self.named.extend(messages);
+        let new = messages.into_iter().filter(|id| !self.named.contains(id));
+        // Anyone may repeat a hint.
+        self.named.extend(new.collect::<BTreeSet<_>>());
     }
 
     /// Starts a scan a little before the last row seen, or where rows may be unseen.
@@ -172,6 +173,10 @@ impl InboxScan {
             };
             let mut page = Vec::with_capacity(found.len());
             for (message, bytes) in found {
+                if let ForApprover::Withdrawn(withdrawal) = &message {
+                    let (tenant, request) = (self.tenant.clone(), withdrawal.request_id.clone());
+                    context.wake.note_withdrawn(tenant, request);
+                }
                 let first = self.note_sent(message.message(), bytes, &context.metrics);
                 // A message that cannot be serialised was logged, and must not hold up the others.
                 page.extend(for_approver(context, &self.approver, message, first));
@@ -203,7 +208,7 @@ impl InboxScan {
             if self.sent.contains_key(id) {
                 continue;
             }
-            if let Some(NewMessage::Request(request)) = context.new_messages.take(&key, *id) {
+            if let Some(NewMessage::Request(request)) = context.wake.take(&key, *id) {
                 let message = ForApprover::Request(request);
                 total += message.bytes();
                 found.push(message);

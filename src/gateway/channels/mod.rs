@@ -5,7 +5,6 @@ pub(in crate::gateway) mod closing;
 pub(in crate::gateway) mod feed;
 pub(in crate::gateway) mod inbox_scan;
 pub(in crate::gateway) mod lease;
-pub(in crate::gateway) mod new_messages;
 pub(in crate::gateway) mod offer_backlog;
 pub(in crate::gateway) mod presence;
 pub(in crate::gateway) mod push;

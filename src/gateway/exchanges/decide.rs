@@ -1,7 +1,6 @@
 //! Deciding an exchange.
 
 use crate::gateway::ExchangeService;
-use crate::gateway::channels::new_messages::NewMessage;
 use crate::gateway::error::{Error, Result};
 use crate::gateway::identity::caller::Approver;
 use crate::protocol::decision::{CompactRule, Decision, DecisionForm, SignatureTrust};
@@ -12,7 +11,7 @@ use crate::protocol::json::JsonNode;
 use crate::protocol::timestamp::Timestamp;
 use crate::store::exchanges::decide::DecisionRow;
 use crate::telemetry::trace;
-use crate::wake::WakeKey;
+use crate::wake::{NewMessage, WakeKey};
 
 /// How often the signature is judged if the approver's keys keep changing.
 const TRIES: usize = 3;
@@ -92,20 +91,17 @@ impl ExchangeService {
                 wake.wake([WakeKey::Exchange(tenant.clone(), request)]);
                 if let Some(enforcer) = outcome.enforcer {
                     let enforcer = WakeKey::Enforcer(tenant.clone(), enforcer);
-                    if let (Some(delivery), Some(expires_at)) =
-                        (outcome.delivery, outcome.expires_at)
-                        && wake.waiter_count(&enforcer) > 0
-                    {
-                        let decision = NewMessage::Decision {
-                            request_id: decision.request_id,
-                            expires_at,
-                            delivery,
-                        };
-                        // Only the newest channel takes it.
-                        let messages = &self.context.new_messages;
-                        messages.add(enforcer.clone(), 1, decision);
+                    match (outcome.delivery, outcome.expires_at) {
+                        (Some(delivery), Some(expires_at)) => wake.announce(
+                            enforcer,
+                            NewMessage::Decision {
+                                request_id: decision.request_id,
+                                expires_at,
+                                delivery,
+                            },
+                        ),
+                        _ => wake.wake_for(&enforcer, message),
                     }
-                    wake.wake_for(&enforcer, message);
                 }
             }
             return Ok((decided, outcome.expires_at));

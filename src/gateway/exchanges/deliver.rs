@@ -103,7 +103,7 @@ impl ExchangeService {
         };
         let acked = self.store.acks.run(row).await?.locked()?;
         let acked = acked.ok_or(Error::NotFound)?;
-        self.context.new_messages.remove(message);
+        self.context.wake.forget(message);
         trace::adopt(acked.origin.as_ref());
         if acked.delivered {
             self.context.note_transition(

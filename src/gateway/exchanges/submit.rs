@@ -1,15 +1,16 @@
 //! Submitting an artifact.
 
+use std::collections::HashMap;
+
 use sha2::{Digest, Sha256};
 
 use crate::gateway::ExchangeService;
-use crate::gateway::channels::new_messages::{MESSAGE_BYTES, NAMED_BYTES, NewMessage};
 use crate::gateway::error::{Error, Result};
 use crate::gateway::identity::caller::{CallerIdentity, Enforcer};
 use crate::protocol::artifact::{self, ArtifactRules, Submission};
 use crate::protocol::envelope::IncomingEnvelope;
 use crate::protocol::exchange::{ExchangeState, JudgedSubmission, NewExchange, judge_submission};
-use crate::protocol::id::{ApproverId, EnforcerId, TenantId};
+use crate::protocol::id::{ApproverId, EnforcerId, MessageId, TenantId};
 use crate::protocol::json::JsonNode;
 use crate::protocol::message::RequestMessage;
 use crate::protocol::routing::RoutingTarget;
@@ -17,7 +18,7 @@ use crate::store::exchanges::idempotency::IdempotencyKey;
 use crate::store::exchanges::submit::{AskedApprover, SubmissionRow};
 use crate::store::pairing::pairings::{PairedApprovers, TokenFact};
 use crate::telemetry::trace;
-use crate::wake::WakeKey;
+use crate::wake::{NAMED_BYTES, NewMessage, WakeKey};
 
 const RECIPIENT: &str = "/recipient/approverId";
 const APPROVER_IDS: &str = "/body/metadata/approverIds";
@@ -85,7 +86,6 @@ impl ExchangeService {
         let (approvers, unroutable) = self.approvers(tenant, &enforcer, &route).await?;
         let counted = self.loads.must_count(tenant, &enforcer, &approvers).await?;
         let bytes = submission.stored.len();
-        let is_small = bytes < MESSAGE_BYTES;
         let asked: Vec<_> = approvers
             .iter()
             .map(|approver| {
@@ -94,20 +94,15 @@ impl ExchangeService {
                     approver: approver.clone(),
                     message: self.context.clock.message_id(),
                     // A large one is read back in any case.
-                    channels_here: if is_small {
-                        self.context.wake.waiter_count(&key)
-                    } else {
-                        0
-                    },
+                    is_awaited: self.context.wake.is_awaited(&key, bytes),
                     count: counted.contains(approver),
                 }
             })
             .collect();
         let operation = self.context.clock.operation_id();
         let expires_at = submission.expires_at;
-        // Kept for channels on this node only.
-        let kept =
-            (asked.iter().any(AskedApprover::is_here)).then(|| (submission.clone(), asked.clone()));
+        let is_awaited = asked.iter().any(|asked| asked.is_awaited);
+        let kept = is_awaited.then(|| (submission.clone(), asked.clone()));
         let messages: Vec<_> = asked.iter().map(|asked| asked.message).collect();
         let row = SubmissionRow {
             operation,
@@ -125,59 +120,28 @@ impl ExchangeService {
             (Err(Error::NotPaired { .. }), _) => return Err(unpaired(&route)),
             (judged, _) => judged?,
         };
-        if let (Some(new), Some((submission, asked))) = (&submitted.new, kept) {
-            self.keep_requests(tenant, &enforcer, &submission, &asked, new);
-        }
         if !submitted.duplicate {
+            let mut requests = match (&submitted.new, kept) {
+                (Some(new), Some((submission, asked))) => {
+                    new_requests(&enforcer, &submission, &asked, new)
+                }
+                _ => HashMap::new(),
+            };
             self.context
                 .note_transition("none", ExchangeState::PendingApproval, 1);
             self.context.notices.leave(tenant, &approvers);
             for (approver, message) in approvers.into_iter().zip(messages) {
                 let key = WakeKey::Approver(tenant.clone(), approver);
                 let wake = &self.context.wake;
-                match bytes {
-                    0..NAMED_BYTES => wake.wake_for(&key, message),
-                    NAMED_BYTES..MESSAGE_BYTES => wake.wake_here_for(&key, message),
+                match requests.remove(&message) {
+                    Some(request) => wake.announce(key, NewMessage::Request(request)),
+                    None if bytes < NAMED_BYTES => wake.wake_for(&key, message),
                     // Its size must be known before it is read.
-                    _ => wake.wake([key]),
+                    None => wake.wake([key]),
                 }
             }
         }
         Ok(submitted)
-    }
-
-    /// Keeps new requests for the channels on this node.
-    fn keep_requests(
-        &self,
-        tenant: &TenantId,
-        enforcer: &EnforcerId,
-        submission: &Submission,
-        asked: &[AskedApprover],
-        new: &NewExchange,
-    ) {
-        for (message_id, label) in &new.labels {
-            let Some(asked) = asked.iter().find(|asked| asked.message == *message_id) else {
-                continue;
-            };
-            let request = RequestMessage {
-                message_id: *message_id,
-                request_id: submission.request_id.clone(),
-                created_at: new.accepted_at,
-                expires_at: submission.expires_at,
-                enforcer_id: enforcer.clone(),
-                enforcer_label: label.clone(),
-                approver_id: asked.approver.clone(),
-                form: submission.form,
-                artifact_type: submission.artifact_type.clone(),
-                artifact_hash: submission.artifact_hash.to_string(),
-                stored: Some(submission.stored.clone()),
-                trace: submission.trace.clone(),
-                expired: false,
-            };
-            let key = WakeKey::Approver(tenant.clone(), asked.approver.clone());
-            let messages = &self.context.new_messages;
-            messages.add(key, asked.channels_here, NewMessage::Request(request));
-        }
     }
 
     /// The approvers that a submission asks, or why there are none.
@@ -222,6 +186,35 @@ impl ExchangeService {
             Err(error) => (Vec::new(), Some(error)),
         })
     }
+}
+
+/// The requests that channels take without reading their rows.
+fn new_requests(
+    enforcer: &EnforcerId,
+    submission: &Submission,
+    asked: &[AskedApprover],
+    new: &NewExchange,
+) -> HashMap<MessageId, RequestMessage> {
+    let requests = new.labels.iter().filter_map(|(message_id, label)| {
+        let asked = asked.iter().find(|asked| asked.message == *message_id)?;
+        let request = RequestMessage {
+            message_id: *message_id,
+            request_id: submission.request_id.clone(),
+            created_at: new.accepted_at,
+            expires_at: submission.expires_at,
+            enforcer_id: enforcer.clone(),
+            enforcer_label: label.clone(),
+            approver_id: asked.approver.clone(),
+            form: submission.form,
+            artifact_type: submission.artifact_type.clone(),
+            artifact_hash: submission.artifact_hash.to_string(),
+            stored: Some(submission.stored.clone()),
+            trace: submission.trace.clone(),
+            expired: false,
+        };
+        Some((*message_id, request))
+    });
+    requests.collect()
 }
 
 /// The refusal of a submission to approvers that the enforcer must be paired with.

@@ -23,13 +23,13 @@ impl WakeNotifier {
         })
     }
 
-    /// Sends one hint. Its commit does not wait for the disk, since polling makes up for a lost hint. The setting is made per
+    /// Sends hints. Their commit does not wait for the disk, since polling makes up for a lost hint. The setting is made per
     /// statement because a pooler may hand out another connection each time.
-    pub async fn send(&mut self, payload: &str) -> sqlx::Result<()> {
+    pub async fn send(&mut self, payloads: &[String]) -> sqlx::Result<()> {
         sqlx::query!(
-            "select pg_notify($1, $2) from set_config('synchronous_commit', 'off', true)",
+            "select pg_notify($1, p.payload) from set_config('synchronous_commit', 'off', true), unnest($2::text[]) as p (payload)",
             CHANNEL,
-            payload
+            payloads
         )
         .execute(&mut self.connection)
         .await?;

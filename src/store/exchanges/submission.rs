@@ -40,16 +40,10 @@ impl InboxLimits {
 pub struct AskedApprover {
     pub approver: ApproverId,
     pub message: MessageId,
-    /// How many channels it has on this node.
-    pub channels_here: usize,
+    /// Whether a channel would take the request without reading its row.
+    pub is_awaited: bool,
     /// Whether its inbox, or the enforcer's share of it, may be near its limit, so that it must be counted.
     pub count: bool,
-}
-
-impl AskedApprover {
-    pub fn is_here(&self) -> bool {
-        self.channels_here > 0
-    }
 }
 
 #[derive(Debug)]

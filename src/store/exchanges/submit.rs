@@ -118,9 +118,9 @@ impl TakeSubmissions {
                              expires_at, trace, principal, key, fingerprint, skipped, source_principal, source_address, n)
             ),
             asked as materialized (
-                select a.submission_id, a.approver_id, a.message_id, a.is_here, i.tenant_id, i.enforcer_id
+                select a.submission_id, a.approver_id, a.message_id, a.is_awaited, i.tenant_id, i.enforcer_id
                   from unnest($21::uuid[], $22::text[], $23::uuid[], $24::boolean[])
-                       as a (submission_id, approver_id, message_id, is_here)
+                       as a (submission_id, approver_id, message_id, is_awaited)
                   join input i on i.submission_id = a.submission_id
             ),
             -- Judged here, so that a revocation that has been answered is obeyed. The limit keeps the planner from hashing
@@ -256,7 +256,7 @@ impl TakeSubmissions {
                            hashtextextended(concat_ws(chr(10), c.tenant_id, c.approver_id, c.enforcer_id), 3))
                 on conflict on constraint asked_approvers_pkey do nothing
             ),
-            -- For channels on this node, which then need not read the request. As in `approver_messages`.
+            -- For channels that then need not read the request. As in `approver_messages`.
             enforcer_labels as materialized (
                 select a.submission_id, a.message_id,
                        case when g.approver_id is null then n.label else g.enforcer_label end as label
@@ -270,7 +270,7 @@ impl TakeSubmissions {
                                        from enforcers n
                                       where n.tenant_id = a.tenant_id and n.enforcer_id = a.enforcer_id
                                       limit 1) n on true
-                 where a.is_here
+                 where a.is_awaited
             )
             select j.submission_id as "operation!: OperationId", w.accepted_at as "accepted_at?: Timestamp",
                    j.past as "past!", j.unpaired as "unpaired!", l.message_id as "message?: MessageId",
@@ -302,12 +302,12 @@ impl TakeSubmissions {
             column(&asked, |(row, _)| row.operation) as _,
             column(&asked, |(_, asked)| &asked.approver) as _,
             column(&asked, |(_, asked)| asked.message) as _,
-            &column(&asked, |(_, asked)| asked.is_here()),
+            &column(&asked, |(_, asked)| asked.is_awaited),
             column(rows, |row| &row.submission.stored) as _,
         )
         .fetch_all(connection)
         .await?;
-        // A row for each approver with a channel here, or one if there is none.
+        // A row for each approver that is awaited, or one if there is none.
         let mut facts: HashMap<_, Result<NewExchange, NotWritten>> = HashMap::new();
         for row in written {
             let fact = facts.entry(row.operation).or_insert_with(|| {
