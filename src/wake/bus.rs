@@ -45,6 +45,18 @@ fn timed_out<T>(_: Elapsed) -> Result<T, sqlx::Error> {
     Err(sqlx::Error::Io(std::io::ErrorKind::TimedOut.into()))
 }
 
+/// Asks other nodes for copies of a key's messages, if it is time. Many of these must not keep other hints out of the queue: if one is
+/// lost, rows are read until the next time.
+pub(super) fn ask_for_copies(hints: &mpsc::Sender<WakeHint>, demand: &CopyDemand, digest: u64) {
+    if hints.capacity() > QUEUE / 2 && demand.must_ask(digest) {
+        drop(hints.try_send(WakeHint {
+            digest,
+            news: HintNews::Demand,
+            can_wait: true,
+        }));
+    }
+}
+
 /// Which other nodes this one hears.
 #[derive(Default)]
 struct OtherNodes {
@@ -165,6 +177,7 @@ impl WakeBus {
             if std::mem::take(&mut others.kept) {
                 self.health.overflow.store(true, Ordering::Relaxed);
             }
+            self.demand.ask_again();
             self.connected.notify_one();
         }
     }
@@ -406,15 +419,8 @@ impl WakeBus {
             self.metrics.copies.of([outcome]).increment();
         }
         self.waiters.wake_for(digest, message);
-        if self.demand.must_ask(digest)
-            && let Some(hints) = self.hints.upgrade()
-        {
-            // If it is lost, rows are read until the next time.
-            drop(hints.try_send(WakeHint {
-                digest,
-                news: HintNews::Demand,
-                can_wait: false,
-            }));
+        if let Some(hints) = self.hints.upgrade() {
+            ask_for_copies(&hints, &self.demand, digest);
         }
     }
 

@@ -1,5 +1,5 @@
-//! Which nodes want copies of whose messages. A node that is told of a message for a channel of its own asks for copies of the next
-//! ones, so nobody sends copies of messages that only the database waits for.
+//! The recipients whose messages other nodes want copies of. A node asks when a channel opens, and again when it is told of a message
+//! for it. So nobody sends copies of messages that only the database waits for.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use tokio::time::Instant;
 use crate::short_lock::ShortLock;
 
 /// How long copies are sent after a node has asked.
-const DEMAND_LIFETIME: Duration = Duration::from_secs(60);
+const DEMAND_LIFETIME: Duration = Duration::from_secs(600);
 /// How often a node asks for the same.
-const ASK_INTERVAL: Duration = Duration::from_secs(20);
+const ASK_INTERVAL: Duration = Duration::from_secs(60);
 /// Keys that are kept. When there are more, all are forgotten, and asked for again.
-const KEYS: usize = 65_536;
+const KEYS: usize = 262_144;
 
 #[derive(Default)]
 pub(super) struct CopyDemand {
@@ -50,6 +50,11 @@ impl CopyDemand {
 
     pub fn is_wanted(&self, digest: u64) -> bool {
         self.elsewhere.is_within(digest, DEMAND_LIFETIME)
+    }
+
+    /// Asks for everything again, since there is another node.
+    pub fn ask_again(&self) {
+        self.here.0.lock().clear();
     }
 
     /// Whether this node is to ask now.

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::bus::{BusParts, WakeBus};
+use self::bus::{BusParts, WakeBus, ask_for_copies};
 use self::copy_cipher::MessageCopy;
 use self::copy_demand::CopyDemand;
 use self::health::BusHealth;
@@ -169,6 +169,10 @@ impl WakeHub {
 
     /// Registers a waiter. Read only after this, or a change in between is lost.
     pub fn register(&self, key: WakeKey) -> Waiter {
+        let is_recipient = !matches!(key, WakeKey::Exchange(..));
+        if let Some(bus) = self.bus.as_ref().filter(|_| is_recipient) {
+            ask_for_copies(bus, &self.demand, key.digest());
+        }
         self.waiters.register(key)
     }
 
