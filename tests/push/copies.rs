@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{approver_socket, enforcer_socket};
 use crate::support::push::Socket;
-use crate::support::scrape::scrape;
+use crate::support::scrape::{scrape, whole};
 use crate::support::{Approver, Cluster, Enforcer, compact, request_id, sealed};
 
 /// Longest wait for anything.
@@ -89,17 +89,17 @@ impl Scene {
     }
 
     /// How many copies the second node has heard with this outcome.
-    async fn copies(&self, outcome: &str) -> f64 {
+    async fn copies(&self, outcome: &str) -> u64 {
         let scrape = scrape(&self.cluster.nodes[1].metrics).await;
-        scrape.count("countersign_wake_copies_total", &[("outcome", outcome)])
+        whole(scrape.count("countersign_wake_copies_total", &[("outcome", outcome)]))
     }
 
     /// How many copies the second node has kept, and how many statements it has run that find messages.
-    async fn work(&self) -> (f64, f64) {
+    async fn work(&self) -> (u64, u64) {
         let scrape = scrape(&self.cluster.nodes[1].metrics).await;
         let reads = ["list_unacked", "read_bodies", "read_decision", "claim"].map(|statement| {
             let labels = [("statement", statement)];
-            scrape.count("countersign_batch_rows_count", &labels)
+            whole(scrape.count("countersign_batch_rows_count", &labels))
         });
         (self.copies("kept").await, reads.iter().sum())
     }
@@ -120,7 +120,7 @@ async fn a_request_goes_to_another_node_without_a_look_at_its_row() {
             let (kept, reads) = scene.work().await;
             let asked = is_asked(&mut socket, &scene.ask().await).await;
             // On a busy machine it may take longer than a copy is kept.
-            if scene.work().await == (kept + 1.0, reads) {
+            if scene.work().await == (kept + 1, reads) {
                 return asked;
             }
         }
@@ -161,7 +161,7 @@ async fn a_decision_goes_to_another_node_without_a_look_at_its_row() {
                 last = socket.expect_type("decision.deliver").await;
                 assert_eq!(last["requestId"], request.as_str());
             }
-            if scene.work().await == (before.0 + 1.0, before.1) {
+            if scene.work().await == (before.0 + 1, before.1) {
                 return last;
             }
         }
@@ -206,7 +206,7 @@ async fn a_copy_that_is_old_brings_nothing() {
     let refused = scene.copies("refused").await;
     scene.notify(&copy).await;
     is_asked(&mut socket, &scene.ask().await).await;
-    assert_eq!(scene.copies("refused").await, refused + 1.0);
+    assert_eq!(scene.copies("refused").await, refused + 1);
 }
 
 /// The copy was overtaken: the message came by its row, and was acknowledged.
@@ -258,11 +258,7 @@ async fn a_copy_that_was_changed_is_not_believed() {
     let renamed = copy.replace(&name(&asked), &name(&other));
     let (rest, last) = copy.split_at(copy.len() - 1);
     let changed = format!("{rest}{}", if last == "A" { "B" } else { "A" });
-    for (forged, count) in [
-        (renamed, 1.0),
-        (changed, 2.0),
-        ("n somebody 1:2:3".into(), 2.0),
-    ] {
+    for (forged, count) in [(renamed, 1), (changed, 2), ("n somebody 1:2:3".into(), 2)] {
         scene.notify(&forged).await;
         is_asked(&mut socket, &scene.ask().await).await;
         assert_eq!(scene.copies("unreadable").await, count, "{forged}");
@@ -297,7 +293,7 @@ async fn a_copy_does_not_follow_its_withdrawal() {
                 }
             }
             // Its own, and that of the last one.
-            if scene.copies("kept").await == kept + 2.0 {
+            if scene.copies("kept").await == kept + 2 {
                 return;
             }
         }
