@@ -311,6 +311,7 @@ impl Metrics {
                 &self.unauthenticated,
                 "missing malformed unknown secret revoked expired code token",
             ),
+            (&self.copies, "kept refused unreadable"),
             (&self.missed, "approver enforcer exchange"),
             (&self.memory_refused, "node tenant identity"),
             (&self.turned_away, "full address proxy handshake"),

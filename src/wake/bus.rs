@@ -2,7 +2,7 @@
 //! canary. Hints that come while others are being sent are sent together. NOTIFY inside the writing
 //! transaction would hold a cluster-wide lock across its flush to disk.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,9 +16,7 @@ use tokio_util::task::TaskTracker;
 use super::copy_cipher::{CopyCipher, MessageCopy};
 use super::copy_demand::CopyDemand;
 use super::health::BusHealth;
-use super::hint::{
-    HintNews, WORD_BYTES, WakeHint, digest_word, message_word, pack, read_digest, read_message,
-};
+use super::hint::{self, HintNews, WakeHint, read_digest, read_message};
 use super::new_messages::NewMessages;
 use super::waiters::{WaiterTable, WakeCause};
 use crate::clock::Clock;
@@ -32,8 +30,6 @@ use crate::telemetry::Metrics;
 /// Hints waiting for the bus. When more come, it wakes everyone on the other nodes instead.
 const QUEUE: usize = 8_192;
 const PER_FLUSH: usize = 4_000;
-/// Copies that are sent together. Further messages are only named.
-const COPIES_BYTES: usize = 128 << 10;
 /// How long a hint waits for others if nobody has asked about its key: most likely no other node has a channel for it.
 const HINT_GRACE: Duration = Duration::from_millis(5);
 /// First pause before connecting again; it doubles up to the last.
@@ -248,46 +244,7 @@ impl WakeBus {
             batch.clear();
             return Vec::new();
         }
-        let digests_of = |batch: &[WakeHint], is_one: fn(&HintNews) -> bool| -> HashSet<u64> {
-            let hints = batch.iter().filter(|hint| is_one(&hint.news));
-            hints.map(|hint| hint.digest).collect()
-        };
-        let changed = digests_of(batch, |news| matches!(news, HintNews::Change));
-        let demanded = digests_of(batch, |news| matches!(news, HintNews::Demand));
-        let (mut named, mut copies, mut copy_bytes) = (Vec::new(), Vec::new(), 0);
-        for WakeHint { digest, news, .. } in batch.drain(..) {
-            // Those who wait for it read everything.
-            if changed.contains(&digest) {
-                continue;
-            }
-            match news {
-                HintNews::Message(message) => named.push(message_word(digest, message)),
-                HintNews::Copy(copy) => {
-                    let name = message_word(digest, copy.message.id());
-                    let has_room = copy_bytes < COPIES_BYTES;
-                    let word = has_room.then(|| self.copy_word(&name, &copy)).flatten();
-                    copy_bytes += word.as_ref().map_or(0, String::len);
-                    match word {
-                        Some(word) => copies.push(word),
-                        None => named.push(name),
-                    }
-                }
-                HintNews::Change | HintNews::Demand => {}
-            }
-        }
-        [
-            pack("k", &self.tag, changed.into_iter().map(digest_word)),
-            pack("m", &self.tag, named),
-            pack("n", &self.tag, copies),
-            pack("w", &self.tag, demanded.into_iter().map(digest_word)),
-        ]
-        .concat()
-    }
-
-    /// A copy behind the name of its message, if it fits into a notification.
-    fn copy_word(&self, name: &str, copy: &MessageCopy) -> Option<String> {
-        let copy = self.cipher.encrypt(name, copy)?;
-        (name.len() + 1 + copy.len() <= WORD_BYTES).then(|| format!("{name}:{copy}"))
+        hint::notifications(&self.tag, &self.cipher, std::mem::take(batch))
     }
 
     async fn flush(
