@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -132,9 +133,9 @@ impl WakeHub {
             || (bytes <= COPY_BYTES && self.demand.is_wanted(digest))
     }
 
-    /// A new message, if it is still in memory, once for each channel of its recipient.
-    pub fn take(&self, key: &WakeKey, message: MessageId) -> Option<NewMessage> {
-        self.new_messages.take(key, message)
+    /// A new message, if it is still in memory and not older than the channel, once for each channel of its recipient.
+    pub fn take(&self, key: &WakeKey, message: MessageId, since: Instant) -> Option<NewMessage> {
+        self.new_messages.take(key, message, since)
     }
 
     /// Forgets a message that was acknowledged, or that a channel has read from its row.

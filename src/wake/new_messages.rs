@@ -128,13 +128,15 @@ impl NewMessages {
         true
     }
 
-    /// The recipient's message, once for each of its channels.
-    pub fn take(&self, key: &WakeKey, id: MessageId) -> Option<NewMessage> {
+    /// The recipient's message, once for each of its channels. A channel that was opened after the message was created reads the
+    /// row: the message may have been acknowledged before.
+    pub fn take(&self, key: &WakeKey, id: MessageId, since: Instant) -> Option<NewMessage> {
         let now = Instant::now();
         let mut queue = self.queue.lock();
         queue.remove_old(now);
         let entry = queue.entries.get_mut(&id)?;
-        if entry.key != *key || entry.expires_at <= now {
+        let is_older = entry.expires_at < since + MESSAGE_LIFETIME;
+        if entry.key != *key || entry.expires_at <= now || is_older {
             return None;
         }
         if entry.readers > 1 {

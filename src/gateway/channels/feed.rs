@@ -42,6 +42,7 @@ enum FeedSource {
     Enforcer {
         tenant: TenantId,
         enforcer: EnforcerId,
+        since: Instant,
         /// Whether there may be something to claim.
         look: bool,
         /// Messages that hints have named, if there is nothing else to claim.
@@ -96,6 +97,7 @@ impl MessageFeed {
         let source = FeedSource::Enforcer {
             tenant,
             enforcer,
+            since: Instant::now(),
             look: true,
             named: VecDeque::new(),
             newest_at: None,
@@ -225,6 +227,7 @@ impl MessageFeed {
             FeedSource::Enforcer {
                 tenant,
                 enforcer,
+                since,
                 look,
                 named,
                 newest_at,
@@ -244,8 +247,8 @@ impl MessageFeed {
                     let (mut page, mut reads) = (Vec::new(), Vec::new());
                     let looked_at = Instant::now();
                     for message in named.drain(..count).filter(|it| !sent.contain(*it)) {
-                        let new =
-                            is_newest.then(|| self.context.wake.take(&self.channel.key, message));
+                        let new = is_newest
+                            .then(|| self.context.wake.take(&self.channel.key, message, *since));
                         if let Some(decision) = new.flatten().and_then(new_decision) {
                             page.push(decision);
                             continue;

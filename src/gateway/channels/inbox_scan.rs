@@ -39,6 +39,7 @@ const FULL_SCAN_INTERVAL: Duration = Duration::from_secs(300);
 pub(in crate::gateway) struct InboxScan {
     tenant: TenantId,
     approver: ApproverId,
+    since: Instant,
     withdrawals: bool,
     /// The row to continue after, while a scan is under way.
     position: Option<(OffsetDateTime, Uuid)>,
@@ -82,6 +83,7 @@ impl InboxScan {
         Self {
             tenant,
             approver,
+            since: Instant::now(),
             withdrawals,
             position: Some((start, Uuid::nil())),
             mark: OffsetDateTime::UNIX_EPOCH,
@@ -208,7 +210,7 @@ impl InboxScan {
             if self.sent.contains_key(id) {
                 continue;
             }
-            if let Some(NewMessage::Request(request)) = context.wake.take(&key, *id) {
+            if let Some(NewMessage::Request(request)) = context.wake.take(&key, *id, self.since) {
                 let message = ForApprover::Request(request);
                 total += message.bytes();
                 found.push(message);
