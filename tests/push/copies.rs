@@ -12,7 +12,7 @@ use crate::support::scrape::{scrape, whole};
 use crate::support::{Approver, Cluster, Enforcer, compact, request_id, sealed};
 
 /// Longest wait for anything.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// How long a copy is kept.
 const COPY_LIFETIME: Duration = Duration::from_millis(200);
 
@@ -240,7 +240,7 @@ async fn a_copy_does_not_follow_its_acknowledgement() {
                     break;
                 }
             }
-            if taken < COPY_LIFETIME / 2 {
+            if taken < COPY_LIFETIME {
                 return;
             }
         }
