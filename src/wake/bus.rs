@@ -238,6 +238,7 @@ impl WakeBus {
     fn payloads(&self, batch: &mut Vec<WakeHint>) -> Vec<String> {
         if self.health.overflow.swap(false, Ordering::Relaxed) {
             batch.clear();
+            self.demand.ask_again();
             return vec![format!("* {}", self.tag)];
         }
         if batch.is_empty() || self.keeps_hints() {

@@ -52,7 +52,7 @@ impl CopyDemand {
         self.elsewhere.is_within(digest, DEMAND_LIFETIME)
     }
 
-    /// Asks for everything again, since there is another node.
+    /// Asks for everything again, since there is another node, or what was asked is lost.
     pub fn ask_again(&self) {
         self.here.0.lock().clear();
     }

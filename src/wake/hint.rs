@@ -18,7 +18,7 @@ const COPIES_BYTES: usize = 128 << 10;
 pub(super) struct WakeHint {
     pub digest: u64,
     pub news: HintNews,
-    /// Whether no other node has asked about its key lately.
+    /// Whether it may wait for others to be sent with: no other node has asked about its key lately.
     pub can_wait: bool,
 }
 

@@ -138,7 +138,7 @@ impl WakeHub {
         self.new_messages.take(key, message, since)
     }
 
-    /// Forgets a message that was acknowledged, or that a channel has read from its row.
+    /// Forgets a message that was acknowledged or claimed.
     pub fn forget(&self, message: MessageId) {
         self.new_messages.remove(message);
     }

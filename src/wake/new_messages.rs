@@ -44,7 +44,7 @@ struct MessageQueue {
     /// Oldest first, also those that were taken.
     order: VecDeque<(Instant, MessageId)>,
     bytes: usize,
-    /// Messages that a copy must not bring again: they were taken, acknowledged, or read from their rows.
+    /// Messages that a copy must not bring again: they were taken, acknowledged or claimed.
     gone: RecentSet<MessageId>,
     /// Requests whose withdrawals were sent. A copy of one may arrive later, from another node.
     withdrawn: RecentSet<(TenantId, RequestId)>,
@@ -128,7 +128,7 @@ impl NewMessages {
         true
     }
 
-    /// The recipient's message, once for each of its channels. A channel that was opened after the message was created reads the
+    /// The recipient's message, once for each of its channels. A channel that was opened after that came into memory reads the
     /// row: the message may have been acknowledged before.
     pub fn take(&self, key: &WakeKey, id: MessageId, since: Instant) -> Option<NewMessage> {
         let now = Instant::now();
@@ -149,7 +149,7 @@ impl NewMessages {
         queue.unless_withdrawn(key, message, now)
     }
 
-    /// Forgets a message that was acknowledged, or that a channel has read from its row. A copy does not bring it again.
+    /// Forgets a message that was acknowledged or claimed. A copy does not bring it again.
     pub fn remove(&self, id: MessageId) {
         let mut queue = self.queue.lock();
         queue.gone.insert(id, Instant::now());

@@ -42,6 +42,7 @@ enum FeedSource {
     Enforcer {
         tenant: TenantId,
         enforcer: EnforcerId,
+        /// When the channel was opened.
         since: Instant,
         /// Whether there may be something to claim.
         look: bool,
@@ -199,7 +200,7 @@ impl MessageFeed {
                     };
                     match waiter.news() {
                         WakeNews::Messages(messages) if take_over.is_none() => {
-                            // Anyone may repeat a hint.
+                            // Any role of the database may repeat a hint.
                             for message in messages {
                                 if !named.contains(&message) {
                                     named.push_back(message);

@@ -39,6 +39,7 @@ const FULL_SCAN_INTERVAL: Duration = Duration::from_secs(300);
 pub(in crate::gateway) struct InboxScan {
     tenant: TenantId,
     approver: ApproverId,
+    /// When the channel was opened.
     since: Instant,
     withdrawals: bool,
     /// The row to continue after, while a scan is under way.
@@ -107,7 +108,7 @@ impl InboxScan {
     /// Notes new messages, which a scan under way need not find.
     pub fn add_named(&mut self, messages: Vec<MessageId>) {
         let new = messages.into_iter().filter(|id| !self.named.contains(id));
-        // Anyone may repeat a hint.
+        // Any role of the database may repeat a hint.
         self.named.extend(new.collect::<BTreeSet<_>>());
     }
 

@@ -48,14 +48,14 @@ impl BatchStatement for WriteOffers {
                        as i (tenant_id, enforcer_id, channel_id, message_id, age)
                  -- For this transaction: an offer that a crash loses is made again, so the commit need not wait for the disk.
                  cross join (select set_config('synchronous_commit', 'off', true)) setting
-                 -- A newer channel takes it over, and must not find it locked or offered here.
-                 where i.channel_id = (select c.channel_id
-                                         from channels c
-                                         join nodes n on n.node_id = c.node_id
-                                        where c.tenant_id = i.tenant_id and c.kind = 'enforcer' and c.identity = i.enforcer_id
-                                          and c.active and n.heartbeat_at > clock_timestamp() - make_interval(secs => $8)
-                                        order by c.opened_at desc, c.channel_id desc
-                                        limit 1)
+                 -- A channel that was opened since takes it over, and is not to find it locked.
+                 where (select true
+                          from channels c
+                          join nodes n on n.node_id = c.node_id
+                         where c.tenant_id = i.tenant_id and c.kind = 'enforcer' and c.identity = i.enforcer_id
+                           and c.active and n.heartbeat_at > clock_timestamp() - make_interval(secs => $8)
+                           and c.opened_at > clock_timestamp() - make_interval(secs => i.age)
+                         limit 1) is null
             ),
             -- One that is locked is being acknowledged, or claimed by another channel.
             locked as materialized (
