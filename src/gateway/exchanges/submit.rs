@@ -93,7 +93,6 @@ impl ExchangeService {
                 AskedApprover {
                     approver: approver.clone(),
                     message: self.context.clock.message_id(),
-                    // A large one is read back in any case.
                     is_awaited: self.context.wake.is_awaited(&key, bytes),
                     count: counted.contains(approver),
                 }

@@ -1,5 +1,6 @@
 //! Writes the offers of decisions that a channel has read and sent, and that nobody has acknowledged or was offered since. From
-//! then on they are due again after a pause, like every other message.
+//! then on they are due again after a pause, like every other message. No offer is written if a channel was opened since: that one
+//! claims the decision as never offered.
 
 use std::time::Duration;
 
